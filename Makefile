@@ -1,0 +1,35 @@
+# `make run` and `make test` set up everything they need in a virtual environment.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+# Small networks and arrays: with more threads than this they run many times slower.
+export OMP_NUM_THREADS := 1
+
+.PHONY: run test bench format clean
+
+run: $(VENV)/installed
+	$(BIN)/python examples/tour.py
+
+test: $(VENV)/installed
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/pytest -n 2
+
+bench: $(VENV)/installed
+	$(BIN)/python tests/benchmarks/environments.py
+
+format: $(VENV)/installed
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+clean:
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+
+# torch is pinned before the rest: a range alone would take the newest build.
+$(VENV)/installed: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet torch==2.13.0
+	$(BIN)/python -m pip install --quiet --editable ".[dev]"
+	touch $@
