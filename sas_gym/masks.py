@@ -5,6 +5,7 @@ from typing import Any, Literal
 import gymnasium as gym
 import numpy as np
 from gymnasium.spaces import Dict, Discrete, MultiBinary
+from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
 
 from sas_gym.action_sets import Mask
@@ -106,3 +107,13 @@ def with_mask(observation: Any, mask: Mask) -> dict[str, Any]:
 def int_mask(mask: Mask) -> NDArray[np.int8]:
     """Return a copy of a mask in the type that `Discrete.sample` takes."""
     return mask.astype(np.int8)
+
+
+def sample_actions(mask: NDArray[Any], rng: Generator) -> NDArray[np.intp]:
+    """Draw one available action a lane, uniformly, for masks [N, A] of any type.
+
+    Example:
+        >>> sample_actions(np.array([[0, 1, 0], [0, 0, 1]]), np.random.default_rng())
+        array([1, 2])
+    """
+    return np.where(mask, rng.random(mask.shape), -1.0).argmax(axis=1)

@@ -18,6 +18,7 @@ WALLS: tuple[Box, ...] = ((0.0, 0.50, 0.25, 0.30), (0.50, 0.55, 0.25, 0.80))
 GOAL: Box = (0.22, 0.28, 0.47, 0.53)
 # The published code divides a random push, uniform on the unit square, by this.
 _PUSH_SCALE = 1.415
+_ROUNDING = 1e-9
 
 
 class Maze(Dynamics):
@@ -153,7 +154,7 @@ class Maze(Dynamics):
 
     def _check_walls(self) -> None:
         for x_low, x_high, y_low, y_high in self.walls:
-            if min(x_high - x_low, y_high - y_low) < self.step_length:
+            if min(x_high - x_low, y_high - y_low) < self.step_length - _ROUNDING:
                 raise ValueError(
                     f"wall ({x_low}, {x_high}, {y_low}, {y_high}) is thinner than a "
                     f"micro-step ({self.step_length}) and could be jumped: make it "

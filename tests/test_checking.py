@@ -1,0 +1,197 @@
+"""The checker finds each fault, and says how to mend it."""
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from sb3_contrib.common.envs import InvalidActionEnvDiscrete
+
+import sas_gym
+
+SIZE = 3
+
+
+class Sound(gym.Env):
+    """A user's own environment that keeps the contract; each heir breaks one part."""
+
+    action_space = gym.spaces.Discrete(SIZE)
+    observation_space = gym.spaces.Dict(
+        observation=gym.spaces.Discrete(5), action_mask=gym.spaces.MultiBinary(SIZE)
+    )
+    metadata = {"render_modes": []}
+
+    def draw_mask(self):
+        mask = (self.np_random.random(SIZE) < 0.5).astype(np.int8)
+        mask[0] = 1
+        return mask
+
+    def final_mask(self):
+        return self.draw_mask()
+
+    def told(self):
+        obs = {"observation": np.int64(self.place), "action_mask": self.mask.copy()}
+        return obs, {"action_mask": self.mask.copy()}
+
+    def action_masks(self):
+        return self.mask.astype(bool)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.place = 0
+        self.mask = self.draw_mask()
+        return self.told()
+
+    def refuse(self, action):
+        if not self.mask[action]:
+            raise ValueError("unavailable")
+
+    def step(self, action):
+        self.refuse(action)
+        self.place = (self.place + action + 1) % 5
+        ended = bool(self.place == 4)
+        self.mask = self.final_mask() if ended else self.draw_mask()
+        obs, info = self.told()
+        return obs, 1.0, ended, False, info
+
+
+class DrawsOnRead(Sound):
+    def action_masks(self):
+        return self.draw_mask().astype(bool)
+
+
+class OffersNothing(Sound):
+    def draw_mask(self):
+        return (self.np_random.random(SIZE) < 0.3).astype(np.int8)
+
+
+class OffersNothingAtTheEnd(Sound):
+    def final_mask(self):
+        return np.zeros(SIZE, np.int8)
+
+
+class TellsTwoSets(Sound):
+    def told(self):
+        obs, info = super().told()
+        info["action_mask"][0] = 0
+        info["action_mask"][1] = 1
+        return obs, info
+
+
+class WrongShape(Sound):
+    def told(self):
+        obs, info = super().told()
+        return obs, {"action_mask": info["action_mask"][:2]}
+
+
+class WrongType(Sound):
+    def told(self):
+        obs, info = super().told()
+        return obs, {"action_mask": info["action_mask"].astype(bool)}
+
+
+class WrongValues(Sound):
+    def told(self):
+        obs, info = super().told()
+        return obs, {"action_mask": info["action_mask"] * 2}
+
+
+class AcceptsAnything(Sound):
+    def refuse(self, action):
+        pass
+
+
+class IsUnseeded(Sound):
+    def draw_mask(self):
+        mask = (np.random.default_rng().random(SIZE) < 0.5).astype(np.int8)
+        mask[0] = 1
+        return mask
+
+
+class HidesItsMask(gym.Wrapper):
+    """Takes the mask out of every channel."""
+
+    observation_space = gym.spaces.Discrete(5)
+
+    def reset(self, **kwargs):
+        return self.env.reset(**kwargs)[0]["observation"], {}
+
+    def step(self, action):
+        obs, reward, terminated, truncated, _ = self.env.step(action)
+        return obs["observation"], reward, terminated, truncated, {}
+
+    def has_wrapper_attr(self, name):
+        return name != "action_masks" and super().has_wrapper_attr(name)
+
+
+class MaskIsABox(Sound):
+    observation_space = gym.spaces.Dict(
+        observation=gym.spaces.Discrete(5),
+        action_mask=gym.spaces.Box(0, 1, (SIZE,), np.int8),
+    )
+
+
+class RefusesQuietly(Sound):
+    """Allowed: an unavailable action leaves everything as it is."""
+
+    def step(self, action):
+        if not self.mask[action]:
+            obs, info = self.told()
+            return obs, 0.0, False, False, info
+        return super().step(action)
+
+
+def check(env, **options):
+    sas_gym.check_env(env, skip_render_check=True, **options)
+
+
+@pytest.mark.parametrize("env_class", [Sound, RefusesQuietly])
+def test_a_sound_environment_passes(env_class):
+    check(env_class())
+
+
+@pytest.mark.parametrize(
+    ("env_class", "message"),
+    [
+        (DrawsOnRead, r"(differ|two different sets).*: draw the set once"),
+        (OffersNothing, "offers no action .*: draw the set again"),
+        (OffersNothingAtTheEnd, "offers no action in the final state of an episode"),
+        (TellsTwoSets, r"obs\['action_mask'\] and info\['action_mask'\] differ"),
+        (
+            WrongShape,
+            r"info\['action_mask'\] must have one .* \(3,\); got shape \(2,\)",
+        ),
+        (WrongType, r"info\['action_mask'\] has the type bool .*: make it np.int8"),
+        (WrongValues, "must be 1 where an action is available and 0 elsewhere"),
+        (AcceptsAnything, "was unavailable and yet carried out: raise a ValueError"),
+        (IsUnseeded, "differs after reset.*draw everything, the action sets too"),
+        (lambda: HidesItsMask(Sound()), r"no action mask after reset\(\): return info"),
+        (MaskIsABox, r"make it MultiBinary\(3\)"),
+    ],
+)
+def test_each_fault_is_found_and_explained(env_class, message):
+    with pytest.raises(AssertionError, match=message):
+        check(env_class())
+
+
+def test_an_environment_may_be_excused_from_refusing():
+    check(AcceptsAnything(), must_refuse=False)
+
+
+def test_a_mask_from_a_method_alone_is_enough():
+    """The environment that sb3-contrib tests with draws from the global generator."""
+    with pytest.raises(AssertionError, match="draw everything"):
+        check(InvalidActionEnvDiscrete(dim=6, n_invalid_actions=3), must_refuse=False)
+
+
+def test_gymnasiums_own_faults_are_found_too():
+    class WrongObservation(Sound):
+        def told(self):
+            obs, info = super().told()
+            return {**obs, "observation": np.int64(99)}, info
+
+    with pytest.raises(AssertionError, match="not within the observation space"):
+        check(WrongObservation())
+
+
+def test_a_continuous_action_space_is_an_error():
+    with pytest.raises(ValueError, match="need a Discrete action space"):
+        check(gym.make("Pendulum-v1"))
