@@ -14,6 +14,7 @@ from sas_gym.action_sets import (
 from sas_gym.checking import check_env
 from sas_gym.dynamics import Dynamics
 from sas_gym.envs.routing import Routing
+from sas_gym.evaluation import episode_returns, random_policy
 from sas_gym.masks import sample_actions
 from sas_gym.registration import TASKS, register, register_all
 from sas_gym.single_env import SASEnv
@@ -37,6 +38,8 @@ __all__ = [
     "SASVectorEnv",
     "StochasticActionSets",
     "check_env",
+    "episode_returns",
+    "random_policy",
     "register",
     "sample_actions",
 ]

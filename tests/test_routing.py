@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from statistical import all_masks, assert_mean, independent_law
 
-from sas_gym import Routing, SASEnv, SASVectorEnv, sample_actions
+from sas_gym import Routing, SASEnv, SASVectorEnv, episode_returns, random_policy
 from sas_gym.envs import BayArea, SanFrancisco
 
 
@@ -45,31 +45,11 @@ def test_san_francisco_has_its_published_values(availability, optimum):
     assert mean_return(task, np.mean, 30) == pytest.approx(0.341, abs=5e-4)
 
 
-def random_returns(env_id, num_episodes, **options):
-    """Undiscounted returns of the uniformly random policy, the first ones of each lane.
-
-    Counting the first episodes of every lane, not the first to end, favours none.
-    """
-    env = gym.make_vec(env_id, num_envs=1000, **options)
-    rng = np.random.default_rng(0)
-    _, infos = env.reset(seed=0)
-    finished, running = [[] for _ in range(1000)], np.zeros(1000)
-    while min(map(len, finished)) < num_episodes // 1000:
-        _, reward, terminated, truncated, infos = env.step(
-            sample_actions(infos["action_mask"], rng)
-        )
-        running += reward
-        for lane in np.flatnonzero(terminated | truncated):
-            finished[lane].append(running[lane])
-            running[lane] = 0.0
-    return np.concatenate([lane[: num_episodes // 1000] for lane in finished])
-
-
 @pytest.mark.parametrize("availability", [0.2, 0.8])
 def test_random_play_on_the_map_has_its_exact_return(availability):
     exact = mean_return(SanFrancisco(availability), np.mean, 30)
-    returns = random_returns("SAS/SanFrancisco-v0", 40_000, availability=availability)
-    assert_mean(returns, exact)
+    env = gym.make_vec("SAS/SanFrancisco-v0", num_envs=1000, availability=availability)
+    assert_mean(episode_returns(env, random_policy(seed=0), 40_000, seed=0), exact)
 
 
 def test_the_bridge_has_a_probability_of_its_own():
