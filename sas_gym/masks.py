@@ -116,4 +116,7 @@ def sample_actions(mask: NDArray[Any], rng: Generator) -> NDArray[np.intp]:
         >>> sample_actions(np.array([[0, 1, 0], [0, 0, 1]]), np.random.default_rng())
         array([1, 2])
     """
-    return np.where(mask, rng.random(mask.shape), -1.0).argmax(axis=1)
+    drawn: NDArray[np.intp] = np.where(mask, rng.random(mask.shape), -1.0).argmax(
+        axis=1
+    )
+    return drawn
