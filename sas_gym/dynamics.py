@@ -1,13 +1,16 @@
 """What a task is: its dynamics, batched, and the law of its action sets."""
 
 from abc import ABC, abstractmethod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
 from numpy.random import Generator
 from numpy.typing import NDArray
 
 from sas_gym.action_sets import ActionSets, Floats, Ints, Mask
+
+if TYPE_CHECKING:
+    from sas_gym.tabular import TabularSASMDP
 
 States = NDArray[Any]
 """The states of N lanes, with the lane axis first."""
@@ -21,6 +24,7 @@ class Dynamics(ABC):
     return new arrays and leave their arguments as they are.
 
     Example:
+        >>> import numpy as np
         >>> from sas_gym import Independent, SASEnv
         >>> class Corridor(Dynamics):
         ...     '''Walk five cells to the right; now and then a leg gives way.'''
@@ -84,3 +88,14 @@ class Dynamics(ABC):
     def number(self, state: States) -> Ints | None:
         """Return the states' numbers, [N], or `None` where they have none."""
         return None if self.num_states is None else state
+
+    def tabular(self) -> "TabularSASMDP":
+        """Return the task as arrays, to be solved by `sas_gym.planning`.
+
+        Raises:
+            ValueError: If its states are not numbers with known transitions.
+        """
+        raise ValueError(
+            f"{type(self).__name__} does not give itself as arrays: only a task with "
+            "numbered states, whose class defines `tabular`, can"
+        )

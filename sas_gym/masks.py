@@ -96,7 +96,7 @@ def masked_space(bare: gym.Space[Any], num_actions: int) -> Dict:
     return Dict({**spaces, KEY: MultiBinary(num_actions)})
 
 
-def with_mask(observation: Any, mask: Mask) -> dict[str, Any]:
+def with_mask(observation: Any, mask: NDArray[Any]) -> dict[str, Any]:
     """Return an observation with a mask beside it, as `masked_space` describes."""
     keys = (
         observation if isinstance(observation, dict) else {"observation": observation}
@@ -104,7 +104,7 @@ def with_mask(observation: Any, mask: Mask) -> dict[str, Any]:
     return {**keys, KEY: int_mask(mask)}
 
 
-def int_mask(mask: Mask) -> NDArray[np.int8]:
+def int_mask(mask: NDArray[Any]) -> NDArray[np.int8]:
     """Return a copy of a mask in the type that `Discrete.sample` takes."""
     return mask.astype(np.int8)
 

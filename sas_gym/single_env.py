@@ -14,6 +14,7 @@ from sas_gym.masks import KEY, int_mask
 
 if TYPE_CHECKING:
     from sas_gym.rendering import Window
+    from sas_gym.tabular import TabularSASMDP
 
 
 class SASEnv(gym.Env[Observation, SupportsIndex]):
@@ -86,6 +87,10 @@ class SASEnv(gym.Env[Observation, SupportsIndex]):
         """Return which actions are available now, [A]. Reading draws nothing."""
         mask: Mask = self._lanes.mask[0].copy()
         return mask
+
+    def tabular(self) -> "TabularSASMDP":
+        """Return the task as arrays, with the law of the action sets as played here."""
+        return self.dynamics.tabular().replace(action_sets=self.action_sets)
 
     def render(self) -> Any:
         """Draw the state and the action set: a frame, in the mode `rgb_array`."""

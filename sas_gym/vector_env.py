@@ -1,6 +1,6 @@
 """Many lanes of a task as one Gymnasium vector environment."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv
@@ -13,6 +13,9 @@ from sas_gym.lanes import DynamicsLike, Lanes, Observation
 from sas_gym.masks import KEY, int_mask
 from sas_gym.single_env import check_render_mode
 
+if TYPE_CHECKING:
+    from sas_gym.tabular import TabularSASMDP
+
 
 class SASVectorEnv(VectorEnv[Observation, ArrayLike, NDArray[Any]]):
     """N lanes of a task, stepped together without a loop.
@@ -22,8 +25,8 @@ class SASVectorEnv(VectorEnv[Observation, ArrayLike, NDArray[Any]]):
     `AutoresetMode.SAME_STEP`. One lane replays `SASEnv` exactly.
 
     Args:
-        num_envs: Number N of lanes.
         dynamics: As for `SASEnv`.
+        num_envs: Number N of lanes.
         max_episode_steps: Number of steps after which an episode is truncated.
         render_mode: `"rgb_array"` or `None`.
         **options: As for `SASEnv`.
@@ -37,8 +40,8 @@ class SASVectorEnv(VectorEnv[Observation, ArrayLike, NDArray[Any]]):
 
     def __init__(
         self,
-        num_envs: int,
         dynamics: DynamicsLike,
+        num_envs: int = 1,
         *,
         max_episode_steps: int | None = None,
         render_mode: str | None = None,
@@ -101,6 +104,10 @@ class SASVectorEnv(VectorEnv[Observation, ArrayLike, NDArray[Any]]):
     def action_masks(self) -> Mask:
         """Return which actions are available now, [N, A]. Reading draws nothing."""
         return self._lanes.mask.copy()
+
+    def tabular(self) -> "TabularSASMDP":
+        """Return the task as arrays, with the law of the action sets as played here."""
+        return self.dynamics.tabular().replace(action_sets=self.action_sets)
 
     def render(self) -> Any:
         """Draw every lane: a tuple of frames."""

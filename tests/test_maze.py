@@ -80,7 +80,7 @@ def test_without_walls_and_noise_an_action_is_a_straight_line():
 def test_actions_that_head_for_the_goal_reach_it():
     """Steer round the walls: the maze can be solved from its start."""
     maze = Maze(availability=0.8)
-    env = SASVectorEnv(200, maze, max_episode_steps=80)
+    env = SASVectorEnv(maze, 200, max_episode_steps=80)
     obs, infos = env.reset(seed=0)
     arrived = np.zeros(200, bool)
     for _ in range(80):
@@ -101,7 +101,7 @@ def test_actions_that_head_for_the_goal_reach_it():
 
 
 def test_random_play_stays_in_the_observation_space():
-    env = SASVectorEnv(50, Maze(), max_episode_steps=80)
+    env = SASVectorEnv(Maze(), 50, max_episode_steps=80)
     rng = np.random.default_rng(0)
     _, infos = env.reset(seed=0)
     for _ in range(200):
@@ -128,4 +128,4 @@ def test_random_play_stays_in_the_observation_space():
 def test_a_maze_that_makes_no_sense_names_the_culprit(options, message):
     message = message or "availability must have 16 columns"
     with pytest.raises(ValueError, match=message):
-        SASVectorEnv(1, Maze, **options)
+        SASVectorEnv(Maze, 1, **options)

@@ -121,7 +121,7 @@ def returns_of(task, score, num_episodes=NUM_EPISODES, seed=0, **options):
 
     With one seed two policies meet the same users, the same luck and the same sets.
     """
-    env = SASVectorEnv(num_episodes, task, **options)
+    env = SASVectorEnv(task, num_episodes, **options)
 
     def policy(obs, mask):
         scores = score(obs["observation"].astype(float))
@@ -175,7 +175,7 @@ def foresight(task):
 def returns(task, foresight):
     """Returns of the four policies on the same users and sets."""
     ranking = best_ranking(task)
-    env = SASVectorEnv(NUM_EPISODES, task)
+    env = SASVectorEnv(task, NUM_EPISODES)
     return {
         "random": episode_returns(env, random_policy(seed=0), NUM_EPISODES, seed=0),
         "ranking": returns_of(task, lambda _: ranking),
@@ -366,7 +366,7 @@ def test_attention_counts_without_error(dtype):
 
 @pytest.mark.parametrize("num_recommendations", [1, 3, 5, 49])
 def test_an_episode_terminates_after_all_recommendations(num_recommendations):
-    env = SASVectorEnv(3, Recommender(num_recommendations=num_recommendations))
+    env = SASVectorEnv(Recommender(num_recommendations=num_recommendations), 3)
     _, infos = env.reset(seed=0)
     for step in range(1, 3 * num_recommendations + 1):
         action = infos["action_mask"].argmax(axis=1)
@@ -443,7 +443,7 @@ def test_a_hundred_thousand_products_take_little_memory():
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 20e6
-    env = SASVectorEnv(4, task)
+    env = SASVectorEnv(task, 4)
     returns = episode_returns(env, random_policy(seed=0), num_episodes=4, seed=0)
     assert (returns >= 0).all()
 

@@ -188,7 +188,7 @@ def test_ten_thousand_nodes_are_played():
     graph = nx.grid_2d_graph(100, 100)
     task = Routing.from_networkx(graph, goal=(0, 0), length=None, availability=1.0)
     distance = np.array([x + y for x, y in task.labels])
-    env = SASVectorEnv(256, task)
+    env = SASVectorEnv(task, 256)
     obs, infos = env.reset(seed=0)
     start, total, left = distance[obs["observation"]], np.zeros(256), np.ones(256, bool)
     while left.any():

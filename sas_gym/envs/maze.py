@@ -63,8 +63,9 @@ class Maze(Dynamics):
     * `start` ((0.25, 0.10)), `step_reward` (-0.05), `goal_reward` (100).
 
     ## Optimal Value
-    No closed form. A path of about 1.3 takes at least 6 actions, which bounds the
-    return by 99.7.
+    No closed form. On a fine grid (`sas_gym.planning.continuous`), undiscounted: 98.86
+    at availability 0.2, 99.36 at 0.4, 99.48 at 0.6, 99.53 at 0.8 and 99.56 at 1, each
+    within 0.02.
 
     ## References
     Chandak, Theocharous, Metevier and Thomas (2020), "Reinforcement Learning When All
@@ -132,9 +133,9 @@ class Maze(Dynamics):
         arrived = np.zeros(len(state), dtype=bool)
         for micro_step in push * self.step_length:
             target = position + micro_step
-            moving &= self._is_free(target)
+            moving &= self.is_free(target)
             position = np.where(moving[:, None], target, position)
-            arrived |= _inside(position, self.goal)
+            arrived |= inside(position, self.goal)
             moving &= ~arrived
         reward = np.where(
             arrived, self.step_reward + self.goal_reward, self.step_reward
@@ -145,11 +146,11 @@ class Maze(Dynamics):
         """Return the position in single precision."""
         return state.astype(np.float32)
 
-    def _is_free(self, position: Floats) -> Mask:
+    def is_free(self, position: Floats) -> Mask:
         """Return whether positions [N, 2] are in the square and in no wall, [N]."""
         free: Mask = np.all((position >= 0) & (position <= 1), axis=1)
         if len(self.walls):
-            free &= ~_inside(position[:, None], self.walls).any(axis=1)
+            free &= ~inside(position[:, None], self.walls).any(axis=1)
         return free
 
     def _check_walls(self) -> None:
@@ -162,16 +163,16 @@ class Maze(Dynamics):
                 )
 
     def _check_start(self) -> None:
-        if self.start.shape != (2,) or not self._is_free(self.start[None])[0]:
+        if self.start.shape != (2,) or not self.is_free(self.start[None])[0]:
             raise ValueError(
                 "start must be a point (x, y) in the unit square and in no wall, got "
                 f"{self.start.tolist()}"
             )
-        if _inside(self.start, self.goal):
+        if inside(self.start, self.goal):
             raise ValueError(f"start {self.start.tolist()} lies in the goal")
 
 
-def _inside(position: Floats, box: Floats) -> Mask:
+def inside(position: Floats, box: Floats) -> Mask:
     """Return whether positions [..., 2] lie in boxes [..., 4], broadcast."""
     low, high = box[..., 0::2], box[..., 1::2]
     inside: Mask = np.all((position >= low) & (position <= high), axis=-1)

@@ -1,7 +1,7 @@
 """Routing on any road graph whose roads open and close."""
 
 from collections.abc import Hashable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
 import numpy as np
@@ -10,6 +10,9 @@ from numpy.typing import ArrayLike
 
 from sas_gym.action_sets import Floats, Independent, Ints, Mask
 from sas_gym.dynamics import Dynamics, States
+
+if TYPE_CHECKING:
+    from sas_gym.tabular import TabularSASMDP
 
 NO_ROAD = -1
 
@@ -151,6 +154,25 @@ class Routing(Dynamics):
         """Return which roads the nodes have, open or not."""
         possible: Mask = self._possible[state]
         return possible
+
+    def tabular(self) -> "TabularSASMDP":
+        """Return the roads as arrays, undiscounted."""
+        from scipy import sparse  # SciPy loads on first use
+
+        from sas_gym.tabular import TabularSASMDP
+
+        roads = np.flatnonzero(self._possible)
+        entries = (np.ones(len(roads)), (roads, self.successor.take(roads)))
+        shape = (self._possible.size, len(self.labels))
+        initial_distribution = np.zeros(len(self.labels))
+        initial_distribution[self._starts] = 1 / len(self._starts)
+        return TabularSASMDP(
+            sparse.csr_array(entries, shape=shape),
+            self.reward,
+            self.action_sets,
+            initial_distribution=initial_distribution,
+            terminal_states=[self.goal],
+        )
 
     def _start_nodes(self, start: int | None) -> Ints:
         if start is None:

@@ -1,6 +1,6 @@
 """The theta -> 2 theta counterexample."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
 import numpy as np
@@ -9,6 +9,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from sas_gym.action_sets import Floats, Independent, Ints, Mask
 from sas_gym.dynamics import Dynamics, States
+
+if TYPE_CHECKING:
+    from sas_gym.tabular import TabularSASMDP
 
 LEFT, RIGHT = 0, 1
 
@@ -77,3 +80,14 @@ class ThetaTwoTheta(Dynamics):
     def observe(self, state: States) -> NDArray[Any]:
         """Return the feature x(s): 1 on the left and 2 on the right."""
         return (state[:, None] + 1).astype(np.float32)
+
+    def tabular(self) -> "TabularSASMDP":
+        """Return the two states as arrays, undiscounted."""
+        from sas_gym.tabular import TabularSASMDP  # SciPy loads on first use
+
+        return TabularSASMDP(
+            np.tile(np.eye(2), (2, 1, 1)),
+            np.zeros((2, 2)),
+            self.action_sets,
+            initial_distribution=[1.0, 0.0],
+        )

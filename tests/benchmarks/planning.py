@@ -1,0 +1,102 @@
+"""Time and memory of planning on road graphs of growing size, on one core.
+
+OMP_NUM_THREADS=1 python tests/benchmarks/planning.py
+"""
+
+import multiprocessing
+import time
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+import numpy as np
+from scipy import sparse
+from scipy.sparse import csgraph
+from scipy.spatial import Delaunay
+
+from sas_gym import Routing
+from sas_gym.action_sets import Floats
+from sas_gym.planning import policy_iteration
+from sas_gym.planning.bellman import optimal_backup, sums_to_come
+from sas_gym.tabular import TabularSASMDP
+
+SIZES = (1_000, 10_000, 100_000)
+ROADS_A_NODE = 3.0
+KILOBYTES_A_MEGABYTE = 1024
+BYTES_A_MEGABYTE = 1024**2
+
+
+def road_graph(num_nodes: int, seed: int = 0) -> Routing:
+    """Make a road-like graph: planar, connected, three roads out of a node.
+
+    Of the triangulation of random points, the shortest links that join all of them and
+    then the shortest of the others. A road is open with a probability of its own; one
+    can always wait.
+    """
+    rng = np.random.default_rng(seed)
+    points = rng.random((num_nodes, 2)) * np.sqrt(num_nodes)
+    corners = Delaunay(points).simplices
+    links = np.unique(
+        np.sort(corners[:, [[0, 1], [1, 2], [2, 0]]].reshape(-1, 2)), axis=0
+    )
+    length = np.linalg.norm(points[links[:, 0]] - points[links[:, 1]], axis=1)
+    shape = (num_nodes, num_nodes)
+    tree = csgraph.minimum_spanning_tree(
+        sparse.csr_array((length, (links[:, 0], links[:, 1])), shape=shape)
+    ).tocoo()
+    in_tree = np.isin(
+        links @ [num_nodes, 1], tree.row.astype(np.int64) * num_nodes + tree.col
+    )
+    order = np.lexsort((length, ~in_tree))[: int(ROADS_A_NODE * num_nodes / 2)]
+    tail, head = np.concatenate([links[order], links[order][:, ::-1]]).T
+    return Routing(
+        tail,
+        head,
+        -np.tile(length[order], 2),
+        np.tile(rng.uniform(0.2, 1.0, len(order)), 2),
+        num_nodes=num_nodes,
+        goal=0,
+        wait_cost=0.5,
+    )
+
+
+def measure(mdp: TabularSASMDP, results: Connection) -> None:
+    """Solve a task in a process that has done nothing else; send what it took."""
+    before = peak_megabytes()
+    start = time.perf_counter()
+    plan = policy_iteration(mdp)
+    seconds, memory = time.perf_counter() - start, peak_megabytes() - before
+    results.send((seconds, memory, error_bound(mdp, plan.values)))
+
+
+def error_bound(mdp: TabularSASMDP, values: Floats) -> float:
+    """Bound the error of values [S]: what a backup changes, once a step to come."""
+    new, choice = optimal_backup(mdp, values)
+    steps = sums_to_come(mdp, choice, np.ones(mdp.num_states))
+    return float(np.abs(new - values).max() * steps.max())
+
+
+def peak_megabytes() -> float:
+    """Return the most memory that this process has held (on Linux)."""
+    # Not `getrusage`: a new process inherits its parent's peak there.
+    lines = Path("/proc/self/status").read_text().splitlines()
+    kilobytes = next(line.split()[1] for line in lines if line.startswith("VmHWM"))
+    return int(kilobytes) / KILOBYTES_A_MEGABYTE
+
+
+def main() -> None:
+    """Print a table, with a process of its own for each size."""
+    print(f"{'nodes':>8} {'seconds':>8} {'MB':>6} {'bytes / node':>13} {'error':>8}")
+    context = multiprocessing.get_context("spawn")
+    for size in SIZES:
+        receiver, sender = context.Pipe(duplex=False)
+        mdp = road_graph(size).tabular()
+        process = context.Process(target=measure, args=(mdp, sender))
+        process.start()
+        seconds, memory, error = receiver.recv()
+        process.join()
+        per_node = memory * BYTES_A_MEGABYTE / size
+        print(f"{size:8} {seconds:8.2f} {memory:6.0f} {per_node:13.0f} {error:8.0e}")
+
+
+if __name__ == "__main__":
+    main()
