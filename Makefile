@@ -5,9 +5,12 @@ BIN := $(VENV)/bin
 # Small networks and arrays: with more threads than this they run many times slower.
 export OMP_NUM_THREADS := 1
 
-.PHONY: run test bench format clean
+.PHONY: run tour test bench format clean
 
 run: $(VENV)/installed
+	$(BIN)/python examples/train.py
+
+tour: $(VENV)/installed
 	$(BIN)/python examples/tour.py
 
 test: $(VENV)/installed
@@ -15,9 +18,12 @@ test: $(VENV)/installed
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/pytest -n 2
+	SAS_EXAMPLES_SIZE=small $(BIN)/pytest --nbmake -n 2 examples
 
 bench: $(VENV)/installed
 	$(BIN)/python tests/benchmarks/environments.py
+	$(BIN)/python tests/benchmarks/agents.py
+	$(BIN)/python tests/benchmarks/planning.py
 
 format: $(VENV)/installed
 	$(BIN)/ruff format .

@@ -1,0 +1,55 @@
+"""Random settings from the paper's ranges on the maze: none may end in a NaN.
+
+    python tests/benchmarks/stability.py [number of settings]
+
+The paper's own published code dies of a NaN in about one setting of thirteen.
+"""
+
+import sys
+
+import numpy as np
+import torch as th
+from stable_baselines3.common.callbacks import StopTrainingOnMaxEpisodes
+
+from sas_agents import SASPG, make_vec_env
+
+NUM_EPISODES = 300
+RANGES = {
+    "learning_rate": (5e-5, 5e-3),
+    "value_learning_rate": (1e-4, 1e-2),
+    "q_learning_rate": (1e-4, 1e-2),
+}
+
+
+def is_finite(setting: dict[str, float], seed: int) -> bool:
+    """Train with the paper's plain SGD, an update an episode; look at every number."""
+    model = SASPG(
+        "LinearPolicy",
+        make_vec_env("SAS/Maze-v0", 1, seed=seed),
+        n_steps=1,
+        critic_steps=1,
+        policy_kwargs={"optimizer_class": th.optim.SGD},
+        seed=seed,
+        **setting,
+    )
+    model.learn(10**9, StopTrainingOnMaxEpisodes(NUM_EPISODES))
+    numbers = [*model.policy.parameters(), model.baseline_weights]
+    return all(bool(number.isfinite().all()) for number in numbers)
+
+
+def main() -> None:
+    """Print how many settings end in a NaN or an infinity."""
+    th.set_num_threads(1)
+    num_settings = int(sys.argv[1]) if len(sys.argv) > 1 else 50
+    rng = np.random.default_rng(0)
+    failures = 0
+    for seed in range(num_settings):
+        setting = {name: rng.uniform(*span) for name, span in RANGES.items()}
+        if not is_finite(setting, seed):
+            failures += 1
+            print(f"seed {seed}: {setting}")
+    print(f"{failures} of {num_settings} settings end in a NaN or an infinity")
+
+
+if __name__ == "__main__":
+    main()
