@@ -54,7 +54,8 @@ class Watch(BaseCallback):
     def _on_step(self) -> bool:
         self.bar.update(self.training_env.num_envs)
         episodes = self.model.ep_info_buffer
-        if episodes and self.n_calls % 32 == 0:
+        # Not before it is full: the first episodes to end are short ones.
+        if len(episodes) == episodes.maxlen and self.n_calls % 32 == 0:
             mean = float(np.mean([episode["r"] for episode in episodes]))
             self.curve.append((self.num_timesteps, mean))
         return True

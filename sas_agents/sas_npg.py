@@ -32,6 +32,9 @@ class SASNPG(EpisodicAlgorithm):
         learning_rate: Length of a step of the policy's parameters; may be a schedule.
         w_learning_rate: Rate of w; may be a schedule.
         w_steps: Number of steps on w after a rollout.
+        center_returns: Whether w fits the returns less their mean. As the score's mean
+            is 0, that leaves the solution as it is and takes most of the noise away.
+            The paper does without.
         n_steps: As for `EpisodicAlgorithm`.
         **kwargs: As for `EpisodicAlgorithm`.
     """
@@ -46,6 +49,7 @@ class SASNPG(EpisodicAlgorithm):
         learning_rate: float | Schedule | None = None,
         w_learning_rate: float | Schedule = 0.1,
         w_steps: int = 10,
+        center_returns: bool = True,
         n_steps: int | None = None,
         **kwargs: Any,
     ) -> None:
@@ -53,6 +57,7 @@ class SASNPG(EpisodicAlgorithm):
             learning_rate = LINEAR_RATE if self.is_linear(policy) else NETWORK_RATE
         self.w_learning_rate = w_learning_rate
         self.w_steps = w_steps
+        self.center_returns = center_returns
         super().__init__(policy, env, learning_rate, n_steps, **kwargs)
 
     def _setup_model(self) -> None:
@@ -64,6 +69,8 @@ class SASNPG(EpisodicAlgorithm):
         """Update w, then the policy, from the last rollout."""
         self.policy.set_training_mode(True)
         obs, actions, returns, _ = self.rollout_buffer.episodes()
+        if self.center_returns:
+            returns = returns - returns.mean()
         actor, inputs, mask = self.policy.actor, self.policy.preprocess(obs), obs[KEY]
         rate = self.lr_schedule(self._current_progress_remaining)
         w_rate = self.w_lr_schedule(self._current_progress_remaining)

@@ -21,7 +21,7 @@ from sas_gym.masks import KEY
 
 # Default rates of the policy, of v and of q, for Adam.
 LINEAR_RATES = 0.2, 1.0, 1.0
-NETWORK_RATES = 1e-3, 1e-3, 1e-3
+NETWORK_RATES = 0.01, 0.02, 0.02
 
 
 class SASPG(EpisodicAlgorithm):

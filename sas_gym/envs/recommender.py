@@ -83,7 +83,8 @@ class Recommender(Dynamics):
     * myopic, the largest `expected_profit` in stock: 13.34
     * far-sighted, by fitted backward induction: 19.55
 
-    The last is a lower bound of the optimal value.
+    The last is a lower bound of the optimal value; `sas_gym.planning.optimal_return`
+    puts that at 19.54, with an error of 0.06.
 
     ## References
     Chandak, Theocharous, Metevier and Thomas (2020), "Reinforcement Learning When All
