@@ -122,7 +122,7 @@ class VecMaskInObservation(VecEnvWrapper):
     def reset(self) -> VecEnvObs:
         """Reset every lane."""
         obs = self.venv.reset()
-        return self._with_masks(obs, self._masks(self.unwrapped.reset_infos))
+        return with_mask(obs, self._masks(self.unwrapped.reset_infos))
 
     def step_wait(self) -> VecEnvStepReturn:
         """Finish a step in every lane."""
@@ -138,7 +138,7 @@ class VecMaskInObservation(VecEnvWrapper):
         current = [
             resets[lane] if done else infos[lane] for lane, done in enumerate(dones)
         ]
-        return self._with_masks(obs, self._masks(current)), rewards, dones, infos
+        return with_mask(obs, self._masks(current)), rewards, dones, infos
 
     def _masks(self, infos: list[dict[str, Any]]) -> NDArray[np.int8]:
         if all(KEY in info for info in infos):
@@ -152,9 +152,6 @@ class VecMaskInObservation(VecEnvWrapper):
                 "or write a method action_masks()"
             )
         return check_masks(np.stack(masks), self._num_actions)
-
-    def _with_masks(self, obs: VecEnvObs, masks: NDArray[np.int8]) -> VecEnvObs:
-        return with_mask(obs, masks)
 
 
 class MaskedAlgorithm(BaseAlgorithm):

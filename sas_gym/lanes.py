@@ -154,6 +154,10 @@ def _build(dynamics: DynamicsLike, arguments: dict[str, Any]) -> Dynamics:
                 "already takes no more"
             )
         return dynamics
-    if isinstance(dynamics, str):
-        return load_env_creator(dynamics)(**arguments)  # type: ignore[return-value]
-    return dynamics(**arguments)
+    make: Callable[..., Any] = (
+        load_env_creator(dynamics) if isinstance(dynamics, str) else dynamics
+    )
+    task = make(**arguments)
+    if not isinstance(task, Dynamics):
+        raise TypeError(f"{dynamics!r} makes no Dynamics, but {task!r}")
+    return task

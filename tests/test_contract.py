@@ -385,6 +385,11 @@ def test_wrong_options_of_a_vector_environment_are_named():
             gym.make_vec("SAS/Maze-v0", **options)
 
 
+def test_what_makes_no_task_is_named():
+    with pytest.raises(TypeError, match=r"makes no Dynamics, but \{'availability'"):
+        sas_gym.SASEnv(dict, availability=0.5)
+
+
 def test_a_task_that_is_built_takes_no_more_arguments():
     with pytest.raises(TypeError, match=r"unexpected arguments \['availability'\]"):
         sas_gym.SASEnv(ThetaTwoTheta(), availability=0.5)

@@ -13,80 +13,23 @@ from statistical import ERROR_RATE, assert_frequencies, assert_mean
 
 from sas_gym import SASVectorEnv, episode_returns, random_policy
 from sas_gym.envs.recommender import Recommender
+from sas_gym.planning.fitted_recommender import FittedPlan
 
 NUM_EPISODES = 4000
 PAGE = Recommender.__doc__
 
 
-# --- Policies: from contexts [N, topics + 1] to scores of the products [N, A] ---------
-
-
-class Foresight:
-    """Scores by fitted backward induction: a lower bound of what planning achieves.
-
-    The value of a context with a given number of recommendations left is a fit, by
-    least squares on random features. Given the fit for one recommendation less, its
-    targets are exact means over the user's decision and the action set. A first sweep
-    fits it to contexts that the myopic policy visits, a second to those that its own
-    plan does; the scores of half the users are distorted, for variety.
-    """
-
-    def __init__(self, task, num_contexts=400, num_features=30, seed=0):
-        self.task = task
-        rng = np.random.default_rng(seed)
-        self.slope = rng.normal(scale=1.5, size=(task.num_topics, num_features))
-        self.offset = rng.normal(scale=0.5, size=num_features)
-        num_weights = 1 + task.num_topics + num_features
-        self.weights = np.zeros((task.num_recommendations + 1, num_weights))
-        for score in (task.expected_profit, self):
-            explore = lopsided(score, rng)
-            contexts, _ = play(task, explore, *new_users(task, num_contexts, rng), rng)
-            for left, context in enumerate(contexts[::-1], start=1):
-                target = expected_best(self(context), task.action_sets.availability[0])
-                features = self.features(context)
-                self.weights[left] = np.linalg.lstsq(features, target, rcond=1e-6)[0]
-
-    def features(self, state):
-        interest = state[..., :-1]
-        hidden = np.maximum(interest @ self.slope + self.offset, 0)
-        return np.concatenate([np.ones_like(state[..., :1]), interest, hidden], axis=-1)
-
-    def value(self, state):
-        left = np.rint(state[..., -1:] * self.task.num_recommendations).astype(int)
-        values = self.features(state) @ self.weights.T
-        return np.take_along_axis(values, left, axis=-1)[..., 0]
-
-    def __call__(self, state):
-        parts = np.array_split(state, 1 + len(state) // 50)
-        return np.concatenate([self.q_values(part) for part in parts])
-
-    def q_values(self, state):
-        task, every = self.task, np.arange(self.task.num_actions)
-        bought = task.profit + self.value(task.drift(state[:, None], every, True))
-        # A refusal is the same for all products of a topic: try one of each.
-        _, one_each = np.unique(task.topic, return_index=True)
-        refused = self.value(task.drift(state[:, None], one_each, False))[:, task.topic]
-        probability = task.purchase_probability(state)
-        return probability * bought + (1 - probability) * refused
-
-
-def lopsided(score, rng):
-    """Return scores of which those of every second user are distorted at random."""
-
-    def distorted(state):
-        scores = score(state)
-        scores[::2] *= np.exp(rng.normal(size=scores[::2].shape))
-        return scores
-
-    return distorted
+def far_sighted(task):
+    """Return scores that look ahead; a small plan will do."""
+    return FittedPlan(task, num_contexts=400, num_features=30, seed=0).q_values
 
 
 def linear_scores(task, score, num_contexts=1000, seed=1):
     """Return the least-squares fit of scores that is linear in the context."""
     rng = np.random.default_rng(seed)
     contexts, _ = play(task, score, *new_users(task, num_contexts, rng), rng)
-    contexts = np.concatenate(contexts)
-    weights = np.linalg.lstsq(contexts, score(contexts))[0]
+    scores = np.concatenate([score(context) for context in contexts])
+    weights = np.linalg.lstsq(np.concatenate(contexts), scores)[0]
     return lambda state: state @ weights
 
 
@@ -111,9 +54,6 @@ def best_ranking(task, num_users=500, depth=4):
         ]
         ranking = max(trials, key=mean_return)
     return -ranking.argsort()
-
-
-# --- Playing and measuring ------------------------------------------------------------
 
 
 def returns_of(task, score, num_episodes=NUM_EPISODES, seed=0, **options):
@@ -168,7 +108,7 @@ def task():
 
 @pytest.fixture(scope="module")
 def foresight(task):
-    return Foresight(task)
+    return far_sighted(task)
 
 
 @pytest.fixture(scope="module")
@@ -182,9 +122,6 @@ def returns(task, foresight):
         "myopic": returns_of(task, task.expected_profit),
         "far-sighted": returns_of(task, foresight),
     }
-
-
-# --- What the design is for -----------------------------------------------------------
 
 
 def test_foresight_earns_a_quarter_more_than_the_myopic_policy(returns):
@@ -255,9 +192,6 @@ def test_a_fifth_of_the_products_out_of_stock_costs_a_tenth_of_the_return(
     """Even against a policy that, with everything in stock, plans as if it were not."""
     in_stock = returns_of(task, foresight, action_sets=1.0)
     assert lower_bound(0.9 * in_stock - returns["far-sighted"]) > 0
-
-
-# --- The model, against the page ------------------------------------------------------
 
 
 def hand_made():
@@ -387,8 +321,6 @@ def test_every_step_draws_the_same_number_of_random_numbers(task):
         after.append(rng.random())
     assert after[0] == after[1]
 
-
-# --- The catalogue --------------------------------------------------------------------
 
 ATTRIBUTES = ["topic", "complement", "profit", "appeal", "pull"]
 

@@ -454,11 +454,11 @@ def test_q_learning_interrupted_is_q_learning_uninterrupted(tmp_path):
     model = make_agent(SASQ).learn(100)
     model.save(tmp_path / "model")
     model.save_replay_buffer(tmp_path / "buffer")
-    env, state = twin_of(model.env), np.random.get_state()  # noqa: NPY002
+    env, state = twin_of(model.env), np.random.get_state()
     model.learn(100, reset_num_timesteps=False)
     loaded = SASQ.load(tmp_path / "model", env=env, seed=None, force_reset=False)
     loaded.load_replay_buffer(tmp_path / "buffer")
-    np.random.set_state(state)  # noqa: NPY002
+    np.random.set_state(state)
     assert_differ(everything_learned(loaded), everything_learned(model))
     loaded.learn(100, reset_num_timesteps=False)
     assert_same(everything_learned(model), everything_learned(loaded))
@@ -761,7 +761,7 @@ def test_sb3_contribs_identity_is_learned_from_its_masks(agent, policy, num_step
 
     Of the 6 actions 3 are available: chance gives a third.
     """
-    np.random.seed(0)  # noqa: NPY002, the environment draws its masks by it.
+    np.random.seed(0)  # the environment draws its masks by it
 
     def make():
         return InvalidActionEnvDiscrete(dim=6, n_invalid_actions=3, ep_length=10)
