@@ -174,10 +174,10 @@ def test_sasnpgs_w_is_the_natural_gradient():
     """
     natural = np.linalg.pinv(exact_fisher(), rcond=1e-10) @ exact_gradient()
     model, callback = make(
-        SASNPG, 128, learning_rate=0.0, n_steps=32, w_learning_rate=4.0, w_steps=200
+        SASNPG, 64, learning_rate=0.0, n_steps=64, w_learning_rate=5.0, w_steps=100
     )
     found = []
-    for _ in range(12):
+    for _ in range(30):
         model.w = th.zeros_like(model.w)
         collect(model, callback)
         model.train()
