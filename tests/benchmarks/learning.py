@@ -12,7 +12,7 @@ import numpy as np
 import torch as th
 from stable_baselines3.common.evaluation import evaluate_policy
 
-from sas_agents import SASNPG, SASPG, SASQ, make_vec_env
+from sas_agents import SASNPG, SASPG, SASQ, VecMaskInObservation, make_vec_env
 from sas_gym.envs import Recommender
 from sas_gym.evaluation import episode_returns
 from sas_gym.planning import normalized_score, optimal_return, random_return
@@ -50,6 +50,14 @@ def myopic_return() -> float:
     return episode_returns(env, policy, 10_000, seed=0).mean()
 
 
+def taxi_return(agent: Any, num_steps: int) -> float:
+    """Train on Gymnasium's Taxi, whose masks are in its infos; evaluate greedily."""
+    env = make_vec_env("Taxi-v4", 64, seed=0)
+    model = agent("LinearPolicy", env, seed=0).learn(num_steps)
+    test_env = VecMaskInObservation(make_vec_env("Taxi-v4", 64, seed=1000))
+    return evaluate_policy(model, test_env, NUM_EVALUATIONS)[0]
+
+
 def main() -> None:
     """Print a table."""
     th.set_num_threads(1)
@@ -65,6 +73,9 @@ def main() -> None:
             returns = " ".join(f"{mean:9.3f}" for mean in means)
             print(f"  {agent.__name__:7} {returns}   scores {scores.round(4).tolist()}")
     print(f"recommender, myopic policy that knows the model: {myopic_return():.3f}")
+    for agent, num_steps in ((SASPG, 1_200_000), (SASQ, 300_000)):
+        taxi = taxi_return(agent, num_steps)
+        print(f"Taxi, {agent.__name__}, {num_steps:,} steps: {taxi:.2f}")
 
 
 if __name__ == "__main__":
