@@ -8,6 +8,7 @@ from stable_baselines3.common.utils import FloatSchedule, explained_variance
 from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
 from sas_agents.estimators import masked_log_probs
+from sas_agents.features import OneHot
 from sas_agents.on_policy import EpisodicAlgorithm
 from sas_agents.policies import SASPolicy
 from sas_agents.scores import along, chosen_log_probs
@@ -16,6 +17,10 @@ from sas_gym.masks import KEY
 # Default length of a step of the policy's parameters.
 LINEAR_RATE = 0.7
 NETWORK_RATE = 0.05
+# Default rates of w. It is stable below 2 over the largest eigenvalue of the Fisher
+# matrix of a step: with one-hot features that is at most 1/2, and mostly much smaller.
+W_RATE = 0.1
+ONE_HOT_W_RATE = 2.0
 
 
 class SASNPG(EpisodicAlgorithm):
@@ -30,7 +35,8 @@ class SASNPG(EpisodicAlgorithm):
         policy: As for `EpisodicAlgorithm`.
         env: The environment, or its id.
         learning_rate: Length of a step of the policy's parameters; may be a schedule.
-        w_learning_rate: Rate of w; may be a schedule.
+        w_learning_rate: Rate of w; may be a schedule. By default it is high for one-hot
+            features, with which the Fisher matrix is small.
         w_steps: Number of steps on w after a rollout.
         center_returns: Whether w fits the returns less their mean. As the score's mean
             is 0, that leaves the solution as it is and takes most of the noise away.
@@ -47,7 +53,7 @@ class SASNPG(EpisodicAlgorithm):
         policy: str | type[SASPolicy],
         env: GymEnv | str,
         learning_rate: float | Schedule | None = None,
-        w_learning_rate: float | Schedule = 0.1,
+        w_learning_rate: float | Schedule | None = None,
         w_steps: int = 10,
         center_returns: bool = True,
         n_steps: int | None = None,
@@ -62,6 +68,9 @@ class SASNPG(EpisodicAlgorithm):
 
     def _setup_model(self) -> None:
         super()._setup_model()
+        if self.w_learning_rate is None:
+            is_one_hot = isinstance(self.policy.actor.features, OneHot)
+            self.w_learning_rate = ONE_HOT_W_RATE if is_one_hot else W_RATE
         self.w_lr_schedule = FloatSchedule(self.w_learning_rate)
         self.w = th.zeros_like(parameters_to_vector(self.policy.actor.parameters()))
 
