@@ -62,10 +62,12 @@ class Lanes:
         law = self.dynamics.action_sets if action_sets is None else action_sets
         self.action_sets = as_action_sets(law).fit(num_actions, num_states)
         self._sets = SetProcess(self.action_sets, num_actions, num_lanes)
-        self._mask_in_observation = mask_in_observation
+        self.mask_in_observation = mask_in_observation
         self._raises = on_unavailable == "raise"
         self._refused_reward = self.dynamics.idle_reward - unavailable_penalty
-        self._rows = np.arange(num_lanes)
+        self._num_lanes = num_lanes
+        # Where each lane begins in the mask, taken as one row: the fastest look-up.
+        self._offsets = np.arange(num_lanes) * num_actions
         self._state: States | None = None
         self._mask: Mask | None = None
 
@@ -87,7 +89,7 @@ class Lanes:
     def observation_space(self) -> gym.Space[Any]:
         """Space of one lane's observation."""
         bare = self.dynamics.observation_space
-        if not self._mask_in_observation:
+        if not self.mask_in_observation:
             return bare
         return masked_space(bare, self.dynamics.num_actions)
 
@@ -100,7 +102,7 @@ class Lanes:
         """Begin an episode in every lane; a seed starts the sets' stream anew."""
         if seed is not None or self._state is None:
             self._sets.seed(seed)
-        self._state = state = self.dynamics.reset(len(self._rows), rng)
+        self._state = state = self.dynamics.reset(self._num_lanes, rng)
         self._mask = self._sets.begin(ALL_LANES, *self._situation(state))
 
     def begin(self, lanes: NDArray[np.intp], rng: Generator) -> None:
@@ -110,13 +112,15 @@ class Lanes:
 
     def step(self, action: Ints, rng: Generator) -> tuple[Floats, Mask]:
         """Act in every lane; return the rewards [N] and which lanes terminated [N]."""
-        refused = (~self.mask[self._rows, action]).nonzero()[0]
-        if refused.size and self._raises:
-            lane = refused[0]
-            lanes = refused.tolist() if len(self._rows) > 1 else None
-            raise refusal(action[lane], self.mask[lane], lanes)
+        available = self.mask.take(self._offsets + action)
+        all_available = np.count_nonzero(available) == self._num_lanes
+        if self._raises and not all_available:
+            where = np.flatnonzero(~available)
+            lanes = where.tolist() if self._num_lanes > 1 else None
+            raise refusal(action[where[0]], self.mask[where[0]], lanes)
         state, reward, terminated = self.dynamics.transition(self.state, action, rng)
-        if refused.size:
+        if not all_available:
+            refused = ~available
             state[refused] = self.state[refused]
             reward[refused] = self._refused_reward
             terminated[refused] = False
@@ -127,14 +131,14 @@ class Lanes:
     def observe(self, lanes: LaneIndex = ALL_LANES) -> Observation:
         """Return the observations of some lanes, batched."""
         observation = self.dynamics.observe(self.state[lanes])
-        if not self._mask_in_observation:
+        if not self.mask_in_observation:
             return observation
         return {"observation": observation, KEY: int_mask(self.mask[lanes])}
 
     def observe_each(self, lanes: LaneIndex = ALL_LANES) -> Iterator[Observation]:
         """Yield the observations of some lanes one by one."""
         batch = self.observe(lanes)
-        if not self._mask_in_observation:
+        if not self.mask_in_observation:
             return iter(batch)
         pairs = zip(batch["observation"], batch[KEY], strict=True)
         return ({"observation": seen, KEY: mask} for seen, mask in pairs)

@@ -37,7 +37,7 @@ class SetProcess:
         self._slots = np.arange(law.num_uniforms(num_actions), dtype=np.uint64)
         self._slots *= _PER_SLOT
         # Few uniforms are hashed for many steps at once: NumPy's overhead is per call.
-        depth = min(max(2048 // (num_lanes * len(self._slots)), 1), 64)
+        depth = min(max(2048 // (num_lanes * len(self._slots)), 1), 16)
         self._ahead = np.arange(depth, dtype=np.uint64)[:, None] * _PER_STEP
         self._block = np.empty((depth, num_lanes, len(self._slots)))
         self._cursor = 0

@@ -10,7 +10,7 @@ from gymnasium.error import ResetNeeded
 from sas_gym.action_sets import ActionSets, Mask
 from sas_gym.dynamics import Dynamics
 from sas_gym.lanes import DynamicsLike, Lanes, Observation
-from sas_gym.masks import KEY, int_mask
+from sas_gym.masks import KEY, int_mask, with_mask
 
 if TYPE_CHECKING:
     from sas_gym.rendering import Window
@@ -127,8 +127,13 @@ class SASEnv(gym.Env[Observation, SupportsIndex]):
     def _observe(self) -> tuple[Observation, dict[str, Any]]:
         if self.render_mode == "human":
             self._show()
-        observation = next(self._lanes.observe_each())
-        return observation, {KEY: int_mask(self._lanes.mask[0])}
+        observation, mask = (
+            self.dynamics.observe(self._lanes.state)[0],
+            self._lanes.mask[0],
+        )
+        if self._lanes.mask_in_observation:
+            observation = with_mask(observation, mask)
+        return observation, {KEY: int_mask(mask)}
 
     def _frame(self) -> Any:
         from sas_gym.rendering import frame  # matplotlib loads on first use

@@ -130,7 +130,7 @@ class SASVectorEnv(VectorEnv[Observation, ArrayLike, NDArray[Any]]):
         array = array.astype(np.int64, copy=False)
         num_actions = self.dynamics.num_actions
         # As unsigned numbers, negative ones are large: one comparison finds both.
-        if array.view(np.uint64).max() >= num_actions:
+        if np.count_nonzero(array.view(np.uint64) >= num_actions):
             lanes = np.flatnonzero((array < 0) | (array >= num_actions)).tolist()
             raise ValueError(
                 f"actions out of range in lanes {lanes}: the actions are 0 to "
