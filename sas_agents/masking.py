@@ -216,7 +216,11 @@ class MaskedAlgorithm(BaseAlgorithm):
             action_masks: The mask of each observation that does not carry it itself.
         """
         masked = require_mask(observation, action_masks, int(self.action_space.n))
-        return super().predict(masked, state, episode_start, deterministic)
+        return self._choose(masked, state, episode_start, deterministic)
+
+    def _choose(self, masked: dict[str, NDArray[Any]], *args: Any) -> tuple[Any, Any]:
+        """Choose actions for observations that carry their masks."""
+        return super().predict(masked, *args)
 
 
 def require_mask(

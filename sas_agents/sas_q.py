@@ -13,7 +13,7 @@ from stable_baselines3.common.utils import obs_as_tensor
 from torch.nn import functional as F
 
 from sas_agents.estimators import td_target
-from sas_agents.masking import MaskedAlgorithm, require_mask
+from sas_agents.masking import MaskedAlgorithm
 from sas_agents.q_policies import (
     CnnQPolicy,
     LinearQPolicy,
@@ -114,27 +114,22 @@ class SASQ(MaskedAlgorithm, DQN):
         self.logger.record("train/n_updates", self._n_updates, exclude="tensorboard")
         self.logger.record("train/loss", np.mean(losses))
 
-    def predict(
+    def _choose(
         self,
-        observation: Any,
-        state: tuple[NDArray[Any], ...] | None = None,
-        episode_start: NDArray[Any] | None = None,
-        deterministic: bool = False,
-        action_masks: NDArray[Any] | None = None,
-    ) -> tuple[NDArray[Any], tuple[NDArray[Any], ...] | None]:
-        """Choose greedily inside the sets, or epsilon-greedily while learning.
+        masked: dict[str, NDArray[Any]],
+        state: Any,
+        episode_start: Any,
+        deterministic: bool,
+    ) -> tuple[Any, Any]:
+        """Choose greedily, or epsilon-greedily while learning.
 
-        Each lane explores by a coin of its own. The arguments are as for
-        `MaskedAlgorithm.predict`.
+        Each lane explores by a coin of its own.
         """
-        masked = require_mask(observation, action_masks, int(self.action_space.n))
         actions, state = self.policy.predict(masked, state, episode_start)
         if deterministic or self.exploration_rate == 0:
             return actions, state
         masks = np.atleast_2d(masked[KEY])
-        explores = (
-            self.action_space.np_random.random(len(masks)) < self.exploration_rate
-        )
+        explores = self._coins(len(masks), self.exploration_rate)
         explored = np.where(explores, self._random_actions(masks), actions)
         return explored.reshape(actions.shape), state
 

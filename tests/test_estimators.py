@@ -189,24 +189,23 @@ def test_returns_sum_what_is_to_come_in_the_episode(seed, gamma):
 
 
 def test_the_buffer_keeps_the_episodes_begun_in_its_first_steps():
-    """Lane 0 ends at steps 1 and 3, lane 1 at step 4; n_steps is 2."""
+    """Lane 0 ends at steps 1, 3 and 4, lane 1 at step 5; n_steps is 3."""
     space = spaces.Dict(observation=spaces.Discrete(9))
-    buffer = EpisodeBuffer(2, space, spaces.Discrete(2), "cpu", gamma=1.0, n_envs=2)
-    ends = {1: [True, False], 3: [True, False], 4: [False, True]}
-    for t in range(5):
+    buffer = EpisodeBuffer(3, space, spaces.Discrete(2), "cpu", gamma=1.0, n_envs=2)
+    ends = {1: [True, False], 3: [True, False], 4: [True, False], 5: [False, True]}
+    for t in range(6):
         assert not buffer.is_complete
         observation = {"observation": np.array([t, t])}
         done = np.array(ends.get(t, [False, False]))
         buffer.add(observation, np.array([0, 1]), np.array([1.0, 1.0]), done)
     assert buffer.is_complete
     batch = buffer.episodes()
-    # Lane 0's second episode begins at step 2, too late: two steps of it do not count.
-    steps = list(zip(batch.observations["observation"], batch.actions, strict=True))
-    assert sorted((int(t), int(lane)) for t, lane in steps) == [
-        (0, 0), (0, 1), (1, 0), (1, 1), (2, 1), (3, 1), (4, 1),
-    ]  # fmt: skip
-    assert batch.num_episodes == 2
-    assert sorted(batch.returns.tolist()) == [1, 1, 2, 2, 3, 4, 5]
+    # Lane 0 begins its second episode at step 2, in time, and its third too late.
+    steps = zip(batch.observations["observation"], batch.actions, strict=True)
+    counted = {(int(t), int(lane)) for t, lane in steps}
+    assert counted == {(t, 0) for t in range(4)} | {(t, 1) for t in range(6)}
+    assert batch.num_episodes == 3
+    assert sorted(batch.returns.tolist()) == [1, 1, 1, 2, 2, 2, 3, 4, 5, 6]
 
 
 def test_the_fourier_basis_is_the_product_of_frequencies():

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch as th
 from stable_baselines3.common.logger import Logger
+from statistical import assert_frequencies
 
 from sas_agents import SASQ
 from sas_agents.features import Identity
@@ -87,6 +88,23 @@ def test_the_loss_can_be_chosen(loss, slope):
     model = one_transition([0, 1], 0.1, loss=loss)
     model.train(1, 1)
     assert theta_2(model) == pytest.approx(-5.0 + 0.1 * slope)
+
+
+@pytest.mark.parametrize(
+    ("learning_starts", "left"), [(0, 0.3 / 2), (100, 1 / 2)], ids=["later", "warm-up"]
+)
+def test_training_explores_by_its_rate_and_the_warm_up_at_random(learning_starts, left):
+    """Right is greedy; left is chosen by half of the explorations."""
+    model = one_transition([1, 1], 0.1)
+    model.q_net.q_net[0].weight.data.copy_(th.tensor([[-5.0], [-2.0]]))
+    model.exploration_rate, model.num_timesteps = 0.3, 50
+    model._last_obs = {
+        "observation": np.ones((20_000, 1), np.float32),
+        "action_mask": np.ones((20_000, 2), np.int8),
+    }
+    actions, stored = model._sample_action(learning_starts, n_envs=20_000)
+    assert_frequencies(np.bincount(actions), [left, 1 - left])
+    np.testing.assert_array_equal(actions, stored)
 
 
 def test_an_unknown_loss_is_named():

@@ -109,6 +109,6 @@ def first_chances(p: Floats) -> Floats:
         log_not = np.log1p(-p)
         log_none_left = log_not[..., ::-1].cumsum(axis=-1)[..., ::-1]
         chances = p / -np.expm1(log_none_left)
-    # The last action that can come must: exactly, whatever the rounding.
-    is_last = (log_none_left == log_not) & (p > 0)
-    return np.where(is_last, 1.0, np.nan_to_num(chances))
+    # The last action that can come must: exactly, whatever the rounding. (None after it
+    # is ever looked at.)
+    return np.where(log_none_left == log_not, 1.0, chances)
