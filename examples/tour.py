@@ -10,7 +10,8 @@ import numpy as np
 from matplotlib.image import imsave
 from numpy.typing import NDArray
 
-from sas_gym import TASKS, episode_returns, random_policy, sample_actions
+from sas_gym import SPECS, RandomPolicy, episode_returns
+from sas_gym.masks import sample_actions
 
 NUM_EPISODES = 10_000
 NUM_FRAMES = 3
@@ -20,7 +21,7 @@ PICTURES = Path(__file__).parent / "pictures"
 def random_return(env_id: str) -> tuple[float, float]:
     """Return the mean return of random play, and its standard error."""
     env = gym.make_vec(env_id, num_envs=500)
-    returns = episode_returns(env, random_policy(seed=0), NUM_EPISODES, seed=0)
+    returns = episode_returns(env, RandomPolicy(seed=0), NUM_EPISODES, seed=0)
     return returns.mean(), returns.std(ddof=1) / np.sqrt(len(returns))
 
 
@@ -44,13 +45,13 @@ def main() -> None:
     PICTURES.mkdir(exist_ok=True)
     print(f"Random play, {NUM_EPISODES:,} episodes, default arguments, seed 0")
     print(f"{'environment':24} {'actions':>7} {'mean return':>12} {'std. error':>11}")
-    for task in TASKS:
+    for task in SPECS:
         num_actions = gym.make(task.id).action_space.n
         mean, error = random_return(task.id)
         print(f"{task.id:24} {num_actions:7} {mean:12.3f} {error:11.3f}")
     print(f"\nThe first {NUM_FRAMES} steps of an episode, as pictures:")
-    for task in TASKS:
-        path = PICTURES / f"{task.dynamics.rsplit('.')[-1].split(':')[0]}.png"
+    for task in SPECS:
+        path = PICTURES / f"{task.task.rsplit('.')[-1].split(':')[0]}.png"
         imsave(path, film_strip(task.id))
         print(path)
 

@@ -28,7 +28,7 @@ DOMAINS = {
 # The Okabe-Ito colours, which everybody can tell apart.
 AGENTS = {SASPG: "#0072B2", SASNPG: "#009E73", SASQ: "#D55E00"}
 NUM_STEPS = 300_000
-NUM_LANES = 64
+NUM_ENVS = 64
 NUM_EVALUATIONS = 1_000
 SEED = 0
 PICTURE = Path(__file__).parent / "pictures" / "learning.png"
@@ -63,12 +63,12 @@ class Watch(BaseCallback):
 
 def train(env_id: str, agent: Any, bar: Any) -> Run:
     """Train an agent with its defaults, and evaluate it as it is meant to act."""
-    model = agent("LinearPolicy", make_vec_env(env_id, NUM_LANES, seed=SEED), seed=SEED)
+    model = agent("LinearPolicy", make_vec_env(env_id, NUM_ENVS, seed=SEED), seed=SEED)
     watch = Watch(bar)
     model.learn(NUM_STEPS, watch)
     returns, _ = evaluate_policy(
         model,
-        make_vec_env(env_id, NUM_LANES, seed=SEED + 1),
+        make_vec_env(env_id, NUM_ENVS, seed=SEED + 1),
         NUM_EVALUATIONS,
         deterministic=agent is SASQ,
         return_episode_rewards=True,
@@ -79,7 +79,7 @@ def train(env_id: str, agent: Any, bar: Any) -> Run:
 
 def print_table(runs: dict[tuple[str, Any], Run]) -> None:
     """Print the returns, and where they lie between random play and the optimum."""
-    print(f"{NUM_STEPS:,} steps, {NUM_LANES} lanes, seed {SEED}, defaults")
+    print(f"{NUM_STEPS:,} steps, {NUM_ENVS} lanes, seed {SEED}, defaults")
     print(
         f"{'environment':20} {'agent':7} {'mean return':>18} "
         f"{'optimum':>9} {'score':>7}"

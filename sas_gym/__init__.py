@@ -3,45 +3,43 @@
 Importing the package registers its ids with Gymnasium.
 """
 
-from sas_gym.action_sets import (
-    ActionSets,
-    Explicit,
-    Grouped,
-    Independent,
-    Markov,
-    PerEpisode,
-)
-from sas_gym.checking import check_env
-from sas_gym.dynamics import Dynamics
-from sas_gym.envs.routing import Routing
-from sas_gym.evaluation import episode_returns, random_policy
-from sas_gym.masks import sample_actions
-from sas_gym.registration import TASKS, register, register_all
-from sas_gym.single_env import SASEnv
-from sas_gym.vector_env import SASVectorEnv
-from sas_gym.wrappers import MaskInObservation, RepairAction, StochasticActionSets
+from sas_gym import action_sets, masks
+from sas_gym._env_checker import check_env
+from sas_gym._evaluation import RandomPolicy, episode_returns
+from sas_gym._registration import SPECS, TaskSpec, register, register_all
+from sas_gym._wrappers import MaskInObservation, RepairAction, StochasticActionSets
+from sas_gym.envs._single import SASEnv
+from sas_gym.envs._vector import SASVectorEnv
+from sas_gym.tasks._bay_area import BayArea
+from sas_gym.tasks._maze import Maze
+from sas_gym.tasks._recommender import Recommender
+from sas_gym.tasks._routing import Routing
+from sas_gym.tasks._san_francisco import SanFrancisco
+from sas_gym.tasks._task import Task
+from sas_gym.tasks._theta_two_theta import ThetaTwoTheta
 
 __version__ = "0.1.0"
 __all__ = [
-    "TASKS",
-    "ActionSets",
-    "Dynamics",
-    "Explicit",
-    "Grouped",
-    "Independent",
-    "Markov",
+    "SPECS",
+    "BayArea",
     "MaskInObservation",
-    "PerEpisode",
+    "Maze",
+    "RandomPolicy",
+    "Recommender",
     "RepairAction",
     "Routing",
     "SASEnv",
     "SASVectorEnv",
+    "SanFrancisco",
     "StochasticActionSets",
+    "Task",
+    "TaskSpec",
+    "ThetaTwoTheta",
+    "action_sets",
     "check_env",
     "episode_returns",
-    "random_policy",
+    "masks",
     "register",
-    "sample_actions",
 ]
 
 register_all()

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from sas_gym.action_sets import Mask
 
-KEY = "action_mask"
+MASK_KEY = "action_mask"
 
 OnUnavailable = Literal["raise", "noop"]
 """What an unavailable action does: raise an error, or nothing while a step passes."""
@@ -40,7 +40,9 @@ def check_on_unavailable(on_unavailable: str, penalty: float) -> None:
         )
 
 
-def refusal(action: Any, mask: Mask, lanes: list[int] | None = None) -> ValueError:
+def unavailable_action_error(
+    action: Any, mask: Mask, lanes: list[int] | None = None
+) -> ValueError:
     """Return the error for an action outside its action set."""
     where = "" if lanes is None else f" in lanes {lanes}"
     return ValueError(
@@ -50,15 +52,15 @@ def refusal(action: Any, mask: Mask, lanes: list[int] | None = None) -> ValueErr
     )
 
 
-def told_masks(
+def read_masks(
     env: gym.Env[Any, Any], observation: Any, info: dict[str, Any]
 ) -> dict[str, Any]:
     """Return the current mask by every channel in which an environment tells it."""
     told = {}
-    if isinstance(observation, dict) and KEY in observation:
-        told[f"obs[{KEY!r}]"] = observation[KEY]
-    if KEY in info:
-        told[f"info[{KEY!r}]"] = info[KEY]
+    if isinstance(observation, dict) and MASK_KEY in observation:
+        told[f"obs[{MASK_KEY!r}]"] = observation[MASK_KEY]
+    if MASK_KEY in info:
+        told[f"info[{MASK_KEY!r}]"] = info[MASK_KEY]
     if env.has_wrapper_attr("action_masks"):
         told["action_masks()"] = env.get_wrapper_attr("action_masks")()
     return told
@@ -93,7 +95,7 @@ def masked_space(bare: gym.Space[Any], num_actions: int) -> Dict:
     """
     spaces = dict(bare.spaces) if isinstance(bare, Dict) else {"observation": bare}
     # MultiBinary, as VecNormalize would silently normalise a Box.
-    return Dict({**spaces, KEY: MultiBinary(num_actions)})
+    return Dict({**spaces, MASK_KEY: MultiBinary(num_actions)})
 
 
 def with_mask(observation: Any, mask: NDArray[Any]) -> dict[str, Any]:
@@ -101,7 +103,7 @@ def with_mask(observation: Any, mask: NDArray[Any]) -> dict[str, Any]:
     keys = (
         observation if isinstance(observation, dict) else {"observation": observation}
     )
-    return {**keys, KEY: int_mask(mask)}
+    return {**keys, MASK_KEY: int_mask(mask)}
 
 
 def int_mask(mask: NDArray[Any]) -> NDArray[np.int8]:

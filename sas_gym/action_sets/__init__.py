@@ -1,10 +1,10 @@
 """The laws of the action set: which actions are available now."""
 
-from sas_gym.action_sets.base import ActionSets, Floats, Ints, Mask
-from sas_gym.action_sets.explicit import Explicit
-from sas_gym.action_sets.grouped import Grouped
-from sas_gym.action_sets.independent import Independent, as_action_sets
-from sas_gym.action_sets.lasting import Markov, PerEpisode
+from sas_gym.action_sets._base import ActionSets, Floats, Ints, Mask
+from sas_gym.action_sets._explicit import Explicit
+from sas_gym.action_sets._grouped import Grouped
+from sas_gym.action_sets._independent import Independent, as_action_sets
+from sas_gym.action_sets._persistent import Markov, PerEpisode
 
 __all__ = [
     "ActionSets",

@@ -3,41 +3,44 @@
 It needs SciPy: `pip install sas-gym[planning]`.
 """
 
-from sas_gym.planning.bellman import Solution
-from sas_gym.planning.choice import best_choice, mean_value, uniform_choice
-from sas_gym.planning.dynamic_programming import (
+from sas_gym.planning._action_probs import (
+    best_action_probs,
+    mean_value,
+    uniform_action_probs,
+)
+from sas_gym.planning._bellman import Solution
+from sas_gym.planning._dynamic_programming import (
     backward_induction,
     policy_evaluation,
     policy_iteration,
     solve,
     value_iteration,
 )
-from sas_gym.planning.enumeration import enumerate_sets
-from sas_gym.planning.linear_program import linear_program
-from sas_gym.planning.oblivious import oblivious_policy
-from sas_gym.planning.policies import DecisionListPolicy, RandomPolicy
-from sas_gym.planning.reference import Reference, reference_return
-from sas_gym.planning.returns import normalized_score, optimal_return, random_return
-from sas_gym.planning.sampled import SamplingError, sampled, sampling_error
-from sas_gym.planning.softmax import (
+from sas_gym.planning._enumeration import enumerate_sets
+from sas_gym.planning._exact_gradient import (
     Enumeration,
     enumerate_policy,
     fisher_matrix,
     natural_gradient,
     policy_gradient,
 )
-from sas_gym.tabular import TabularSASMDP
+from sas_gym.planning._linear_program import linear_program
+from sas_gym.planning._oblivious import oblivious_policy
+from sas_gym.planning._policies import DecisionListPolicy
+from sas_gym.planning._reference import Reference, reference_return
+from sas_gym.planning._returns import normalized_score, optimal_return, random_return
+from sas_gym.planning._sampled import SamplingError, sampled, sampling_error
+from sas_gym.planning._tabular import TabularSASMDP
 
 __all__ = [
     "DecisionListPolicy",
     "Enumeration",
-    "RandomPolicy",
     "Reference",
     "SamplingError",
     "Solution",
     "TabularSASMDP",
     "backward_induction",
-    "best_choice",
+    "best_action_probs",
     "enumerate_policy",
     "enumerate_sets",
     "fisher_matrix",
@@ -55,6 +58,6 @@ __all__ = [
     "sampled",
     "sampling_error",
     "solve",
-    "uniform_choice",
+    "uniform_action_probs",
     "value_iteration",
 ]

@@ -10,15 +10,15 @@ Importing this loads neither matplotlib nor pygame: the first frame and the firs
 do.
 """
 
-from sas_gym.rendering.bay_area import draw_bay_area
-from sas_gym.rendering.canvas import frame
-from sas_gym.rendering.drawing import draw
-from sas_gym.rendering.maze import draw_maze
-from sas_gym.rendering.recommender import draw_recommender
-from sas_gym.rendering.routing import draw_routing
-from sas_gym.rendering.san_francisco import draw_san_francisco
-from sas_gym.rendering.theta_two_theta import draw_theta_two_theta
-from sas_gym.rendering.window import Window
+from sas_gym.rendering._bay_area import draw_bay_area
+from sas_gym.rendering._draw import draw
+from sas_gym.rendering._frame import frame
+from sas_gym.rendering._maze import draw_maze
+from sas_gym.rendering._recommender import draw_recommender
+from sas_gym.rendering._routing import draw_routing
+from sas_gym.rendering._san_francisco import draw_san_francisco
+from sas_gym.rendering._theta_two_theta import draw_theta_two_theta
+from sas_gym.rendering._window import Window
 
 __all__ = [
     "Window",

@@ -21,18 +21,18 @@ ROUNDS = 3
 PPO_BATCH = 2048
 
 
-def saspg(num_lanes: int) -> SASPG:
+def saspg(num_envs: int) -> SASPG:
     """Make our policy gradient with its defaults."""
-    env = make_vec_env(ENV_ID, num_lanes, seed=0)
+    env = make_vec_env(ENV_ID, num_envs, seed=0)
     return SASPG("LinearPolicy", env, seed=0, device="cpu")
 
 
-def maskable_ppo(num_lanes: int) -> MaskablePPO:
+def maskable_ppo(num_envs: int) -> MaskablePPO:
     """Make sb3-contrib's masked PPO with a linear policy and its other defaults."""
     return MaskablePPO(
         "MultiInputPolicy",
-        sb3_make_vec_env(ENV_ID, num_lanes, seed=0),
-        n_steps=PPO_BATCH // num_lanes,
+        sb3_make_vec_env(ENV_ID, num_envs, seed=0),
+        n_steps=PPO_BATCH // num_envs,
         batch_size=512,
         policy_kwargs={"net_arch": []},
         seed=0,
@@ -45,18 +45,18 @@ def dqn_settings() -> dict[str, object]:
     return {"learning_starts": 1000, "seed": 0, "device": "cpu"}
 
 
-def sasq(num_lanes: int) -> SASQ:
+def sasq(num_envs: int) -> SASQ:
     """Make our Q-learning with DQN's settings."""
     return SASQ(
         "MlpPolicy",
-        make_vec_env(ENV_ID, num_lanes, seed=0),
+        make_vec_env(ENV_ID, num_envs, seed=0),
         **{"batch_size": 32, "train_freq": 4, "gradient_steps": 1} | dqn_settings(),
     )
 
 
-def dqn(num_lanes: int) -> DQN:
+def dqn(num_envs: int) -> DQN:
     """Make DQN on the same observations; what it may not do is repaired."""
-    env = sb3_make_vec_env(ENV_ID, num_lanes, seed=0, wrapper_class=RepairAction)
+    env = sb3_make_vec_env(ENV_ID, num_envs, seed=0, wrapper_class=RepairAction)
     return DQN("MultiInputPolicy", env, **dqn_settings())
 
 
@@ -70,11 +70,11 @@ def speed(model: BaseAlgorithm, num_steps: int) -> float:
 def compare(
     make_ours: Callable[[int], BaseAlgorithm],
     make_peer: Callable[[int], BaseAlgorithm],
-    num_lanes: int,
+    num_envs: int,
     num_steps: int,
 ) -> tuple[float, float]:
     """Return our median speed and the median ratio to the peer's, turn by turn."""
-    ours, peer = make_ours(num_lanes), make_peer(num_lanes)
+    ours, peer = make_ours(num_envs), make_peer(num_envs)
     turns = [
         (speed(ours, num_steps), speed(peer, num_steps)) for _ in range(ROUNDS + 1)
     ]
@@ -86,13 +86,13 @@ def main() -> None:
     """Print a table."""
     th.set_num_threads(1)
     print(f"{'comparison':44} {'steps / s':>10} {'ratio':>7} {'wanted':>7}")
-    for name, ours, peer, num_lanes, wanted in (
+    for name, ours, peer, num_envs, wanted in (
         ("SASPG / MaskablePPO, 64 lanes", saspg, maskable_ppo, 64, 10.0),
         ("SASPG / MaskablePPO, 1 lane", saspg, maskable_ppo, 1, 4.0),
         ("SASQ / DQN, 64 lanes", sasq, dqn, 64, 1.0),
         ("SASQ / DQN, 1 lane", sasq, dqn, 1, 1.0),
     ):
-        per_second, ratio = compare(ours, peer, num_lanes, 4096)
+        per_second, ratio = compare(ours, peer, num_envs, 4096)
         print(f"{name:44} {per_second:10,.0f} {ratio:7.2f} {wanted:7.1f}")
 
 

@@ -13,8 +13,8 @@ import gymnasium as gym
 import numpy as np
 from gymnasium.vector import AutoresetMode
 
-from sas_gym import TASKS
-from sas_gym.envs.san_francisco import ROADS
+from sas_gym import SPECS
+from sas_gym.tasks._san_francisco import ROADS
 
 ROUNDS = 15
 SECONDS_A_TURN = 0.1
@@ -110,7 +110,7 @@ def compare(ours: Stepper, peer: Stepper) -> tuple[float, float]:
 
 def comparisons() -> Iterator[tuple[str, Stepper, Stepper, float | None]]:
     """Yield a name, ours, the peer, and the ratio that we want."""
-    for task in TASKS:
+    for task in SPECS:
         yield (
             f"{task.id}: 64 lanes / SyncVectorEnv of 64",
             vector(task.id, 64, "vector_entry_point"),

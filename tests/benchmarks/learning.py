@@ -13,8 +13,8 @@ import torch as th
 from stable_baselines3.common.evaluation import evaluate_policy
 
 from sas_agents import SASNPG, SASPG, SASQ, VecMaskInObservation, make_vec_env
-from sas_gym.envs import Recommender
-from sas_gym.evaluation import episode_returns
+from sas_gym import Recommender
+from sas_gym._evaluation import episode_returns
 from sas_gym.planning import normalized_score, optimal_return, random_return
 
 SEEDS = 0, 1, 2

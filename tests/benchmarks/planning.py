@@ -16,8 +16,8 @@ from scipy.spatial import Delaunay
 from sas_gym import Routing
 from sas_gym.action_sets import Floats
 from sas_gym.planning import policy_iteration
-from sas_gym.planning.bellman import optimal_backup, sums_to_come
-from sas_gym.tabular import TabularSASMDP
+from sas_gym.planning._bellman import discounted_sums, optimal_backup
+from sas_gym.planning._tabular import TabularSASMDP
 
 SIZES = (1_000, 10_000, 100_000)
 ROADS_A_NODE = 3.0
@@ -71,7 +71,7 @@ def measure(mdp: TabularSASMDP, results: Connection) -> None:
 def error_bound(mdp: TabularSASMDP, values: Floats) -> float:
     """Bound the error of values [S]: what a backup changes, once a step to come."""
     new, choice = optimal_backup(mdp, values)
-    steps = sums_to_come(mdp, choice, np.ones(mdp.num_states))
+    steps = discounted_sums(mdp, choice, np.ones(mdp.num_states))
     return float(np.abs(new - values).max() * steps.max())
 
 

@@ -1,0 +1,91 @@
+"""Returns of a policy, without the bias towards episodes that end early."""
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from gymnasium.vector import VectorEnv
+from numpy.typing import NDArray
+
+from sas_gym.action_sets import Floats
+from sas_gym.masks import MASK_KEY, sample_actions
+
+if TYPE_CHECKING:
+    from sas_gym.planning import TabularSASMDP
+
+Policy = Callable[[Any, NDArray[np.int8]], NDArray[Any]]
+"""From observations and action masks [N, A] to actions [N]."""
+
+
+def episode_returns(
+    env: VectorEnv[Any, Any, Any], policy: Policy, num_episodes: int, seed: int
+) -> Floats:
+    """Play episodes and return their undiscounted returns, [num_episodes or more].
+
+    Every lane plays the same number of episodes to their end. Taking those that end
+    first instead would favour short ones.
+
+    Args:
+        env: A vector environment that begins anew in the step that ends an episode.
+        policy: What chooses the actions.
+        num_episodes: How many episodes; rounded up to a multiple of the lanes.
+        seed: Seed of the environment.
+
+    Example:
+        >>> import gymnasium as gym, sas_gym
+        >>> env = gym.make_vec("SAS/SanFrancisco-v0", num_envs=100)
+        >>> returns = episode_returns(env, RandomPolicy(seed=0), 10_000, seed=0)
+        >>> round(returns.mean(), 1)
+        np.float64(0.3)
+    """
+    share = -(-num_episodes // env.num_envs)
+    finished = np.zeros((env.num_envs, share))
+    count = np.zeros(env.num_envs, dtype=np.int64)
+    running = np.zeros(env.num_envs)
+    observation, infos = env.reset(seed=seed)
+    while (count < share).any():
+        actions = policy(observation, infos[MASK_KEY])
+        observation, reward, terminated, truncated, infos = env.step(actions)
+        running += reward
+        done = terminated | truncated
+        lanes = np.flatnonzero(done & (count < share))
+        finished[lanes, count[lanes]] = running[lanes]
+        count[lanes] += 1
+        running[done] = 0.0
+    return finished.ravel()
+
+
+class RandomPolicy:
+    """Takes any available action, each with the same probability.
+
+    It acts like an agent of Stable-Baselines3 (`predict`), as the policy of
+    `episode_returns`, and as a policy that `sas_gym.planning` evaluates exactly.
+
+    Args:
+        seed: Seed of the choices.
+    """
+
+    def __init__(self, seed: int = 0) -> None:
+        self._rng = np.random.default_rng(seed)
+
+    def __call__(self, observation: Any, action_mask: NDArray[Any]) -> NDArray[Any]:
+        """Choose one available action per row of the masks [N, A], uniformly."""
+        return sample_actions(action_mask, self._rng)
+
+    def predict(
+        self,
+        observation: Mapping[str, Any],
+        state: tuple[NDArray[Any], ...] | None = None,
+        episode_start: NDArray[np.bool_] | None = None,
+        deterministic: bool = False,
+    ) -> tuple[NDArray[Any], tuple[NDArray[Any], ...] | None]:
+        """Choose actions, as `predict` of Stable-Baselines3 does."""
+        mask = np.asarray(observation[MASK_KEY])
+        actions = sample_actions(np.atleast_2d(mask), self._rng)
+        return (actions[0] if mask.ndim == 1 else actions), None
+
+    def action_probs(self, mdp: "TabularSASMDP") -> Floats:
+        """Probability of each action in every state, over the sets, [S, A]."""
+        from sas_gym.planning import uniform_action_probs  # SciPy loads on first use
+
+        return uniform_action_probs(mdp.action_sets, mdp.possible_actions)

@@ -1,0 +1,260 @@
+"""Wrappers that bring action sets to any environment with discrete actions."""
+
+from copy import deepcopy
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from gymnasium.error import ResetNeeded
+from gymnasium.utils import RecordConstructorArgs
+from numpy.typing import ArrayLike
+
+from sas_gym.action_sets import ActionSets, Ints, Mask, as_action_sets
+from sas_gym.action_sets._sampler import ALL_ENVS, ActionSetSampler
+from sas_gym.masks import (
+    MASK_KEY,
+    OnUnavailable,
+    as_mask,
+    check_on_unavailable,
+    discrete_actions,
+    int_mask,
+    masked_space,
+    read_masks,
+    unavailable_action_error,
+    with_mask,
+)
+
+Told = tuple[Any, dict[str, Any]]
+"""An observation and an info."""
+
+
+class _MaskWrapper(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
+    """A wrapper that knows the current action set and tells it.
+
+    The set is the one that the wrapped environment tells; subclasses change it.
+
+    Args:
+        env: The environment.
+        in_observation: Whether the mask goes into the observation.
+        **recorded: The subclass's arguments, for the environment's spec.
+    """
+
+    def __init__(
+        self, env: gym.Env[Any, Any], in_observation: bool, **recorded: Any
+    ) -> None:
+        RecordConstructorArgs.__init__(self, **recorded)
+        super().__init__(env)
+        self._actions = discrete_actions(env)
+        self._num_actions = int(self._actions.n)
+        self._in_observation = in_observation
+        if in_observation:
+            self.observation_space = masked_space(
+                env.observation_space, self._num_actions
+            )
+        self._mask: Mask | None = None
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> Told:
+        """Begin an episode."""
+        observation, info = self.env.reset(seed=seed, options=options)
+        self._mask = self._required(self._inner_mask(observation, info))
+        return self._tell(observation, info)
+
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+        """Take an action."""
+        observation, reward, terminated, truncated, info = self.env.step(action)
+        self._mask = self._required(self._inner_mask(observation, info, terminated))
+        observation, info = self._tell(observation, info)
+        return observation, reward, terminated, truncated, info
+
+    def action_masks(self) -> Mask:
+        """Return which actions are available now, [A]. Reading draws nothing."""
+        if self._mask is None:
+            raise ResetNeeded("call reset() first: no action set is drawn yet")
+        return self._mask.copy()
+
+    def _is_available(self, action: Any) -> bool:
+        if not self._actions.contains(action):
+            raise ValueError(f"action {action!r} is not in {self._actions}")
+        return bool(self.action_masks()[int(action) - int(self._actions.start)])
+
+    def _inner_mask(
+        self, observation: Any, info: dict[str, Any], terminated: bool = False
+    ) -> Mask | None:
+        """Return the mask that the wrapped environment tells, if it tells any.
+
+        A final state in which it offers nothing counts as offering everything: nobody
+        acts there, and a mask without an action breaks what reads it.
+        """
+        told = read_masks(self.env, observation, info)
+        if not told:
+            return None
+        channel, values = next(iter(told.items()))
+        mask = as_mask(values, self._num_actions, channel)
+        if not mask.any() and not terminated:
+            raise ValueError(
+                f"{channel} of {self.env} offers no action in a state that is not final"
+            )
+        return mask if mask.any() else ~mask
+
+    def _required(self, mask: Mask | None) -> Mask:
+        if mask is None:
+            raise ValueError(
+                f"{self.env} tells no action mask: return info['action_mask'] from "
+                "reset and step, or give the environment a method action_masks()"
+            )
+        return mask
+
+    def _tell(self, observation: Any, info: dict[str, Any]) -> Told:
+        mask = self.action_masks()
+        if self._in_observation:
+            observation = with_mask(observation, mask)
+        return observation, {**info, MASK_KEY: int_mask(mask)}
+
+
+class StochasticActionSets(_MaskWrapper):
+    """Make any environment with discrete actions one whose actions come and go.
+
+    Where the environment tells an action set of its own, the sets are drawn within it,
+    and stay non-empty.
+
+    Args:
+        env: The environment.
+        action_sets: Law of the action sets, or just a probability. One that differs by
+            state needs a Discrete observation.
+        mask_in_observation: Whether the mask goes into the observation: beside the keys
+            of a dict, or beside `observation` otherwise.
+        on_unavailable: `"raise"` an error for an unavailable action, or take it for a
+            `"noop"`: the environment is not stepped, and the next set is drawn.
+        unavailable_penalty: What such a no-op costs.
+
+    Example:
+        >>> env = StochasticActionSets(gym.make("CartPole-v1"), 0.7)
+        >>> obs, info = env.reset(seed=3)
+        >>> obs["action_mask"]
+        array([0, 1], dtype=int8)
+    """
+
+    def __init__(
+        self,
+        env: gym.Env[Any, Any],
+        action_sets: ActionSets | ArrayLike = 0.8,
+        *,
+        mask_in_observation: bool = True,
+        on_unavailable: OnUnavailable = "raise",
+        unavailable_penalty: float = 0.0,
+    ) -> None:
+        super().__init__(
+            env,
+            mask_in_observation,
+            action_sets=action_sets,
+            mask_in_observation=mask_in_observation,
+            on_unavailable=on_unavailable,
+            unavailable_penalty=unavailable_penalty,
+        )
+        check_on_unavailable(on_unavailable, unavailable_penalty)
+        space = env.observation_space
+        self._states = space if isinstance(space, gym.spaces.Discrete) else None
+        num_states = None if self._states is None else int(self._states.n)
+        law = as_action_sets(action_sets).fit(self._num_actions, num_states)
+        self._sets = ActionSetSampler(law, self._num_actions, num_envs=1)
+        self._raises = on_unavailable == "raise"
+        self._penalty = unavailable_penalty
+        self._last: Told = None, {}
+
+    @property
+    def action_sets(self) -> ActionSets:
+        """The law of the action sets."""
+        return self._sets.law
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> Told:
+        """Begin an episode, and draw its first action set."""
+        self._last = observation, info = self.env.reset(seed=seed, options=options)
+        if seed is not None or self._mask is None:
+            self._sets.seed(seed)
+        situation = self._situation(observation, self._inner_mask(observation, info))
+        self._mask = self._sets.reset_at(ALL_ENVS, *situation)[0]
+        return self._tell(observation, info)
+
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+        """Take an action that is in the current action set."""
+        if self._is_available(action):
+            observation, reward, terminated, truncated, info = self.env.step(action)
+            self._last = observation, info
+        elif self._raises:
+            raise unavailable_action_error(action, self.action_masks())
+        else:
+            observation, info = deepcopy(self._last)
+            reward, terminated, truncated = -self._penalty, False, False
+        inner = self._inner_mask(observation, info, terminated)
+        self._mask = self._sets.advance(*self._situation(observation, inner))[0]
+        observation, info = self._tell(observation, info)
+        return observation, reward, terminated, truncated, info
+
+    def _situation(
+        self, observation: Any, inner: Mask | None
+    ) -> tuple[Ints | None, Mask | None]:
+        number = None
+        if self._states is not None:
+            number = np.array([int(observation) - int(self._states.start)])
+        return number, None if inner is None else inner[None]
+
+
+class MaskInObservation(_MaskWrapper):
+    """Put the mask that an environment tells elsewhere into its observations.
+
+    It may come from `info["action_mask"]` or from a method `action_masks()`; afterwards
+    it is in the observation, in the info and in the method. The keys of a dict
+    observation stay beside it; anything else goes under `observation`.
+
+    Args:
+        env: The environment.
+
+    Example:
+        >>> env = MaskInObservation(gym.make("Taxi-v4"))
+        >>> env.reset(seed=0)[0]["action_mask"]
+        array([1, 1, 0, 0, 0, 0], dtype=int8)
+    """
+
+    def __init__(self, env: gym.Env[Any, Any]) -> None:
+        super().__init__(env, in_observation=True)
+
+
+class RepairAction(_MaskWrapper):
+    """Replace an unavailable action by a random available one.
+
+    So that an agent that knows nothing of masks can run, as a baseline. What it did is
+    told in `info["repaired"]`.
+
+    Args:
+        env: An environment that tells its action mask, in whichever way.
+    """
+
+    def __init__(self, env: gym.Env[Any, Any]) -> None:
+        super().__init__(env, in_observation=False)
+        self._rng = np.random.default_rng()
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> Told:
+        """Begin an episode; a seed replays the repairs, too."""
+        if seed is not None:
+            # A key of their own keeps the repairs apart from the environment's draws.
+            sequence = np.random.SeedSequence(seed, spawn_key=_REPAIRS_KEY)
+            self._rng = np.random.default_rng(sequence)
+        return super().reset(seed=seed, options=options)
+
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+        """Take the action, or another one where it is unavailable."""
+        repair = not self._is_available(action)
+        if repair:
+            choice = self._rng.choice(np.flatnonzero(self.action_masks()))
+            action = self._actions.dtype.type(choice + self._actions.start)
+        observation, reward, terminated, truncated, info = super().step(action)
+        return observation, reward, terminated, truncated, {**info, "repaired": repair}
+
+
+_REPAIRS_KEY = (0x4EF1,)

@@ -1,0 +1,148 @@
+"""Value iteration, policy iteration, policy evaluation and backward induction."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from sas_gym.action_sets import Floats
+from sas_gym.planning._action_probs import (
+    best_action_probs,
+    mean_value,
+    uniform_action_probs,
+)
+from sas_gym.planning._bellman import (
+    Solution,
+    action_values,
+    check_ends,
+    discounted_sums,
+    evaluate_choice,
+    optimal_backup,
+    policy_transitions,
+    solution,
+    zero_terminal,
+)
+from sas_gym.planning._policies import TabularPolicy
+from sas_gym.planning._tabular import TabularSASMDP
+
+# Of the largest value: an improvement below this is rounding.
+_ROUNDING = 1e-13
+
+
+def solve(mdp: TabularSASMDP) -> Solution:
+    """Solve a SAS-MDP, whatever its horizon: with one, by backward induction."""
+    return policy_iteration(mdp) if mdp.horizon is None else backward_induction(mdp)
+
+
+def value_iteration(
+    mdp: TabularSASMDP, tolerance: float = 1e-9, max_sweeps: int = 1_000_000
+) -> Solution:
+    """Apply Bellman's optimality operator until the values stand still.
+
+    Without a discount this is the stochastic shortest path problem: it converges if
+    every policy that may go on for ever has the value minus infinity, as where every
+    step costs something (Bertsekas and Tsitsiklis, 1991).
+
+    Args:
+        mdp: The SAS-MDP, without a horizon.
+        tolerance: Largest error of a value. With a discount it is a bound; without one
+            it is one as soon as the greedy policy is optimal.
+        max_sweeps: Number of sweeps after which to give up.
+    """
+    _check_endless(mdp)
+    v, target = np.zeros(mdp.num_states), tolerance
+    for _ in range(max_sweeps):
+        new, choice = optimal_backup(mdp, v)
+        change = np.abs(new - v).max()
+        v = new
+        if change <= target:
+            # An error of one backup counts once a step that is still to come.
+            target = tolerance / _steps_to_come(mdp, choice)
+            if change <= target:
+                return solution(mdp, v)
+    raise RuntimeError(
+        f"value iteration has not converged to {tolerance} in {max_sweeps} sweeps"
+    )
+
+
+def policy_iteration(mdp: TabularSASMDP, max_rounds: int = 1000) -> Solution:
+    """Evaluate and improve a policy in turn, until there is nothing to improve.
+
+    It starts from the random policy, which comes to an end wherever any policy does.
+
+    Args:
+        mdp: The SAS-MDP, without a horizon.
+        max_rounds: Number of rounds after which to give up.
+    """
+    _check_endless(mdp)
+    choice = uniform_action_probs(mdp.action_sets, mdp.possible_actions)
+    for _ in range(max_rounds):
+        v = evaluate_choice(mdp, choice)
+        new, best = optimal_backup(mdp, v)
+        # Changing only what gets better, beyond rounding, keeps ties from cycling.
+        better = new - v > _ROUNDING * (1 + np.abs(v).max())
+        if not better.any():
+            return solution(mdp, v)
+        choice = np.where(better[:, None], best, choice)
+    raise RuntimeError(f"policy iteration has not converged in {max_rounds} rounds")
+
+
+def backward_induction(mdp: TabularSASMDP) -> Solution:
+    """Solve a SAS-MDP with a horizon, from its last step to its first."""
+    return _backwards(mdp, lambda _, q: best_action_probs(mdp.action_sets, q))
+
+
+def policy_evaluation(mdp: TabularSASMDP, policy: TabularPolicy) -> Solution:
+    """Return the values of a policy, up to the MDP's horizon if it has one.
+
+    Args:
+        mdp: The SAS-MDP.
+        policy: A policy with `action_probs`.
+    """
+    choice = policy.action_probs(mdp)
+    if mdp.horizon is not None:
+        steps = np.broadcast_to(choice, (mdp.horizon, *mdp.reward.shape))
+        return _backwards(mdp, lambda step, _: steps[step])
+    if choice.ndim == 3:
+        raise ValueError(
+            "the policy has its own lists for each step: evaluate it on an MDP with "
+            f"the horizon {len(choice)}"
+        )
+    return solution(mdp, evaluate_choice(mdp, choice))
+
+
+def _backwards(mdp: TabularSASMDP, choose: Callable[[int, Floats], Floats]) -> Solution:
+    """Go from the horizon back to the start.
+
+    Args:
+        mdp: The SAS-MDP.
+        choose: From a step and its action values [S, A] to choices [S, A].
+    """
+    if mdp.horizon is None:
+        raise ValueError(
+            "the MDP has no horizon: give it one, `mdp.replace(horizon=…)`"
+        )
+    values = np.zeros((mdp.horizon + 1, mdp.num_states))
+    q_values = np.zeros((mdp.horizon, *mdp.reward.shape))
+    for step in reversed(range(mdp.horizon)):
+        q_values[step] = q = action_values(mdp, values[step + 1])
+        values[step] = zero_terminal(mdp, mean_value(choose(step, q), q))
+    mean_return = float(mdp.initial_distribution @ values[0])
+    return Solution(values, q_values, mean_return)
+
+
+def _steps_to_come(mdp: TabularSASMDP, choice: Floats) -> float:
+    """Largest expected number of steps under choices [S, A], discounted."""
+    if mdp.gamma < 1:
+        return 1 / (1 - mdp.gamma)
+    return float(discounted_sums(mdp, choice, np.ones(mdp.num_states)).max())
+
+
+def _check_endless(mdp: TabularSASMDP) -> None:
+    if mdp.horizon is not None:
+        raise ValueError(
+            f"the MDP has a horizon of {mdp.horizon} steps: use `backward_induction`, "
+            "or drop it, `mdp.replace(horizon=None)`"
+        )
+    if mdp.gamma == 1:
+        anything = uniform_action_probs(mdp.action_sets, mdp.possible_actions)
+        check_ends(mdp, policy_transitions(mdp, anything), "whatever one does,")

@@ -1,0 +1,1 @@
+"""Approximate optima of the tasks that have no exact one: maze and recommender."""

@@ -1,0 +1,194 @@
+"""A maze walked with actuators that fail."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import ArrayLike, NDArray
+
+from sas_gym.action_sets import Floats, Independent, Ints, Mask
+from sas_gym.tasks._task import States, Task
+
+Box = tuple[float, float, float, float]
+"""A rectangle: lowest and highest x, lowest and highest y, borders included."""
+
+WALLS: tuple[Box, ...] = ((0.0, 0.50, 0.25, 0.30), (0.50, 0.55, 0.25, 0.80))
+GOAL: Box = (0.22, 0.28, 0.47, 0.53)
+# The published code divides a random push, uniform on the unit square, by this.
+_PUSH_SCALE = 1.415
+_ROUNDING = 1e-9
+
+
+class Maze(Task):
+    """Walk round two walls with 16 actuators, not all of which work.
+
+    ## Description
+    A robot in the unit square has actuators that point in equally spaced directions.
+    Switching one on moves the robot along it; each is unreliable, and which of them
+    work changes at every step. The goal lies behind an L of two walls.
+
+    ## Action Space
+    `Discrete(16)`: actuator k pushes along (cos 2 pi k / 16, sin 2 pi k / 16). An
+    action is 5 micro-steps of length 0.045. Each of them is, with probability 0.2,
+    replaced by a random push: a point uniform on the unit square, divided by 1.415,
+    times 0.045. A micro-step that would leave the square or enter a wall does not
+    happen and ends the action.
+
+    ## Action Sets
+    Each actuator is available with probability `availability`, independently of the
+    others, of the position and of the past; never none.
+
+    ## Observation Space
+    The position, `Box(0.0, 1.0, (2,), float32)`, beside the mask.
+
+    ## Rewards
+    -0.05 an action, and +100 at the goal.
+
+    ## Starting State
+    (0.25, 0.10).
+
+    ## Episode End
+    Terminated in the goal, [0.22, 0.28] x [0.47, 0.53], which is looked for after every
+    micro-step. Truncated after 80 actions.
+
+    ## Arguments
+    * `availability` (default 0.8): one number, or one an actuator.
+    * `num_actuators` (16).
+    * `num_micro_steps` (5), `step_length` (0.045): an action's parts and their length.
+    * `noise` (0.2): chance that a micro-step is a random push.
+    * `walls`, `goal`: boxes (lowest x, highest x, lowest y, highest y). A wall must be
+      at least as thick as a micro-step is long, or it could be jumped.
+    * `start` ((0.25, 0.10)), `step_reward` (-0.05), `goal_reward` (100).
+
+    ## Optimal Value
+    No closed form. On a fine grid (`sas_gym.planning.approximations`), undiscounted: 98.86
+    at availability 0.2, 99.36 at 0.4, 99.48 at 0.6, 99.53 at 0.8 and 99.56 at 1, each
+    within 0.02.
+
+    ## References
+    Chandak, Theocharous, Metevier and Thomas (2020), "Reinforcement Learning When All
+    Actions are Not Always Available", AAAI.
+
+    ## Version History
+    * v0: First release.
+    """
+
+    observation_space = gym.spaces.Box(0.0, 1.0, (2,), np.float32)
+
+    def __init__(
+        self,
+        availability: ArrayLike = 0.8,
+        *,
+        num_actuators: int = 16,
+        num_micro_steps: int = 5,
+        step_length: float = 0.045,
+        noise: float = 0.2,
+        walls: Sequence[Box] = WALLS,
+        goal: Box = GOAL,
+        start: tuple[float, float] = (0.25, 0.10),
+        step_reward: float = -0.05,
+        goal_reward: float = 100.0,
+    ) -> None:
+        _check_at_least_one("num_actuators", num_actuators)
+        _check_at_least_one("num_micro_steps", num_micro_steps)
+        if not 0 < step_length < 1:
+            raise ValueError(f"step_length must be in (0, 1), got {step_length}")
+        if not 0 <= noise <= 1:
+            raise ValueError(f"noise must be a probability in [0, 1], got {noise}")
+        self.action_sets = Independent(availability)
+        self.num_actions = num_actuators
+        self.num_micro_steps = num_micro_steps
+        self.step_length = step_length
+        self.noise = noise
+        self.walls = _boxes("walls", walls)
+        self.goal = _boxes("goal", [goal])[0]
+        self.start = np.asarray(start, dtype=np.float64)
+        self.step_reward = self.idle_reward = step_reward
+        self.goal_reward = goal_reward
+        self._check_walls()
+        self._check_start()
+
+    @property
+    def directions(self) -> Floats:
+        """Unit vector along which each actuator pushes, [A, 2]."""
+        angle = 2 * np.pi * np.arange(self.num_actions) / self.num_actions
+        return np.stack([np.cos(angle), np.sin(angle)], axis=1)
+
+    def reset(self, num_envs: int, rng: Generator) -> States:
+        """Start at the start."""
+        return np.tile(self.start, (num_envs, 1))
+
+    def transition(
+        self, state: States, action: Ints, rng: Generator
+    ) -> tuple[States, Floats, Mask]:
+        """Take the micro-steps one after the other, in all lanes at once."""
+        shape = (self.num_micro_steps, len(state))
+        is_random = rng.random(shape) < self.noise
+        push = rng.random((*shape, 2)) / _PUSH_SCALE
+        push = np.where(is_random[..., None], push, self.directions[action])
+        position = state.copy()
+        moving = np.ones(len(state), dtype=bool)
+        arrived = np.zeros(len(state), dtype=bool)
+        for micro_step in push * self.step_length:
+            target = position + micro_step
+            moving &= self.is_free(target)
+            position = np.where(moving[:, None], target, position)
+            arrived |= inside(position, self.goal)
+            moving &= ~arrived
+        reward = np.where(
+            arrived, self.step_reward + self.goal_reward, self.step_reward
+        )
+        return position, reward, arrived
+
+    def observe(self, state: States) -> NDArray[Any]:
+        """Return the position in single precision."""
+        return state.astype(np.float32)
+
+    def is_free(self, position: Floats) -> Mask:
+        """Return whether positions [N, 2] are in the square and in no wall, [N]."""
+        free: Mask = np.all((position >= 0) & (position <= 1), axis=1)
+        if len(self.walls):
+            free &= ~inside(position[:, None], self.walls).any(axis=1)
+        return free
+
+    def _check_walls(self) -> None:
+        for x_low, x_high, y_low, y_high in self.walls:
+            if min(x_high - x_low, y_high - y_low) < self.step_length - _ROUNDING:
+                raise ValueError(
+                    f"wall ({x_low}, {x_high}, {y_low}, {y_high}) is thinner than a "
+                    f"micro-step ({self.step_length}) and could be jumped: make it "
+                    "thicker, or step_length shorter"
+                )
+
+    def _check_start(self) -> None:
+        if self.start.shape != (2,) or not self.is_free(self.start[None])[0]:
+            raise ValueError(
+                "start must be a point (x, y) in the unit square and in no wall, got "
+                f"{self.start.tolist()}"
+            )
+        if inside(self.start, self.goal):
+            raise ValueError(f"start {self.start.tolist()} lies in the goal")
+
+
+def inside(position: Floats, box: Floats) -> Mask:
+    """Return whether positions [..., 2] lie in boxes [..., 4], broadcast."""
+    low, high = box[..., 0::2], box[..., 1::2]
+    inside: Mask = np.all((position >= low) & (position <= high), axis=-1)
+    return inside
+
+
+def _boxes(name: str, boxes: Sequence[Box]) -> Floats:
+    array = np.asarray(boxes, dtype=np.float64).reshape(-1, 4)
+    if not ((array[:, 0::2] <= array[:, 1::2]).all() and np.isfinite(array).all()):
+        raise ValueError(
+            f"{name} must be boxes (lowest x, highest x, lowest y, highest y), got "
+            f"{array.tolist()}"
+        )
+    return array
+
+
+def _check_at_least_one(name: str, number: int) -> None:
+    if number < 1:
+        raise ValueError(f"{name} must be at least 1, got {number}")

@@ -1,0 +1,268 @@
+"""Routing on any road graph whose roads open and close."""
+
+from collections.abc import Hashable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import gymnasium as gym
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import ArrayLike
+
+from sas_gym.action_sets import Floats, Independent, Ints, Mask
+from sas_gym.tasks._task import States, Task
+
+if TYPE_CHECKING:
+    from sas_gym.planning._tabular import TabularSASMDP
+
+NO_ROAD = -1
+
+
+class Routing(Task):
+    """Reach a goal by roads of which not all are open.
+
+    The action is the index of the outgoing road, in the order in which a node's roads
+    were given; a node with fewer roads than others lacks the surplus actions. Waiting,
+    where it has a cost, is one more action, the last, and always available.
+
+    Args:
+        tail: Node at which each road begins, [M].
+        head: Node at which it ends, [M].
+        reward: Reward for taking it, [M].
+        availability: Probability that it is open: one number or [M].
+        num_nodes: Number S of nodes.
+        goal: Node whose reaching ends the episode.
+        start: Node of the start; by default any but the goal, at random.
+        wait_cost: Cost of waiting a step; by default one cannot wait.
+        idle_reward: Reward of a refused action; by default that of waiting or, where
+            one cannot, of the cheapest road.
+        positions: Where to draw the nodes, [S, 2].
+        labels: Names of the nodes; by default their numbers.
+    """
+
+    def __init__(
+        self,
+        tail: ArrayLike,
+        head: ArrayLike,
+        reward: ArrayLike,
+        availability: ArrayLike,
+        *,
+        num_nodes: int,
+        goal: int,
+        start: int | None = None,
+        wait_cost: float | None = None,
+        idle_reward: float | None = None,
+        positions: Floats | None = None,
+        labels: Sequence[Hashable] | None = None,
+    ) -> None:
+        self.num_states = num_nodes
+        self.labels = range(num_nodes) if labels is None else labels
+        self.goal = self._node("goal", goal)
+        self._starts = self._start_nodes(start)
+        self.wait_cost = wait_cost
+        self.positions = positions
+        tails, heads = self._nodes("tail", tail), self._nodes("head", head)
+        order, column = _columns(tails, num_nodes)
+        width = int(column.max(initial=-1)) + 1 + (wait_cost is not None)
+        shape = (num_nodes, width)
+
+        def table(values: ArrayLike, missing: float) -> Floats:
+            cells = np.full(shape, missing)
+            cells[tails[order], column] = np.broadcast_to(values, tails.shape)[order]
+            return cells
+
+        self.successor: Ints = table(heads, NO_ROAD).astype(np.int64)
+        self.reward = table(_finite("reward", reward), 0.0)
+        self.availability = table(Independent(availability).availability, 0.0)
+        if wait_cost is not None:
+            self.successor[:, -1] = np.arange(num_nodes)
+            self.reward[:, -1] = -_finite("wait_cost", wait_cost)
+            self.availability[:, -1] = 1.0
+        self._park_at_goal()
+        self._check_ways_out()
+        self._check_reachable()
+        self.num_actions = width
+        self.observation_space = gym.spaces.Discrete(num_nodes)
+        self.action_sets = Independent(self.availability)
+        self.idle_reward = self._idle_reward(idle_reward)
+        self._possible = self.successor != NO_ROAD
+
+    @classmethod
+    def from_networkx(
+        cls,
+        graph: Any,
+        *,
+        goal: Hashable,
+        start: Hashable | None = None,
+        length: str | None = "length",
+        availability: str | float = 0.8,
+        wait_cost: float | None = None,
+    ) -> "Routing":
+        """Make a task of a NetworkX or OSMnx graph, directed or not, multigraph or not.
+
+        The reward of a road is minus its length. Node attributes `x` and `y` (as OSMnx
+        has them) or `pos`, where all nodes have them, say where to draw the nodes.
+
+        Args:
+            graph: The graph; undirected edges become a road each way.
+            goal: Label of the goal's node.
+            start: Label of the start's node; by default any node but the goal.
+            length: Edge attribute with the road's length; `None` counts each road as 1.
+            availability: Edge attribute with the road's probability of being open, or
+                one probability for all.
+            wait_cost: Cost of waiting a step; by default one cannot wait.
+        """
+        labels = list(graph.nodes)
+        number = {label: i for i, label in enumerate(labels)}
+        for name, node in (("goal", goal), ("start", start)):
+            if node is not None and node not in number:
+                raise ValueError(f"{name} {node!r} is not a node of the graph")
+        edges = [(u, v, data) for u, v, data in graph.edges(data=True)]
+        if not graph.is_directed():
+            edges += [(v, u, data) for u, v, data in edges if u != v]
+        cost = 1.0 if length is None else _attribute(edges, length)
+        if (np.asarray(cost) < 0).any():
+            raise ValueError(f"edge attribute {length!r} has negative lengths")
+        is_name = isinstance(availability, str)
+        return cls(
+            [number[u] for u, _, _ in edges],
+            [number[v] for _, v, _ in edges],
+            -np.asarray(cost),
+            _attribute(edges, str(availability)) if is_name else float(availability),
+            num_nodes=len(labels),
+            goal=number[goal],
+            start=None if start is None else number[start],
+            wait_cost=wait_cost,
+            positions=_positions(graph),
+            labels=labels,
+        )
+
+    def reset(self, num_envs: int, rng: Generator) -> States:
+        """Start at the start or, without one, uniformly anywhere but at the goal."""
+        return self._starts[(rng.random(num_envs) * len(self._starts)).astype(np.int64)]
+
+    def transition(
+        self, state: States, action: Ints, rng: Generator
+    ) -> tuple[States, Floats, Mask]:
+        """Drive down the road."""
+        road = state * self.num_actions + action
+        node = self.successor.take(road)
+        return node, self.reward.take(road), node == self.goal
+
+    def possible(self, state: States) -> Mask:
+        """Return which roads the nodes have, open or not."""
+        possible: Mask = self._possible[state]
+        return possible
+
+    def tabular(self) -> "TabularSASMDP":
+        """Return the roads as arrays, undiscounted."""
+        from scipy import sparse  # SciPy loads on first use
+
+        from sas_gym.planning._tabular import TabularSASMDP
+
+        roads = np.flatnonzero(self._possible)
+        entries = (np.ones(len(roads)), (roads, self.successor.take(roads)))
+        shape = (self._possible.size, len(self.labels))
+        initial_distribution = np.zeros(len(self.labels))
+        initial_distribution[self._starts] = 1 / len(self._starts)
+        return TabularSASMDP(
+            sparse.csr_array(entries, shape=shape),
+            self.reward,
+            self.action_sets,
+            initial_distribution=initial_distribution,
+            terminal_states=[self.goal],
+        )
+
+    def _start_nodes(self, start: int | None) -> Ints:
+        if start is None:
+            return np.delete(np.arange(len(self.labels)), self.goal)
+        if start == self.goal:
+            raise ValueError(f"start and goal are one node, {self.labels[start]!r}")
+        return self._nodes("start", [start])
+
+    def _idle_reward(self, idle_reward: float | None) -> float:
+        if idle_reward is not None:
+            return idle_reward
+        if self.wait_cost is not None:
+            return -self.wait_cost
+        return float(self.reward[self.successor != NO_ROAD].max())
+
+    def _park_at_goal(self) -> None:
+        """Give a goal without a road out one to itself: no action set is empty."""
+        if not self.availability[self.goal].any():
+            self.successor[self.goal, 0] = self.goal
+            self.availability[self.goal, 0] = 1.0
+
+    def _check_ways_out(self) -> None:
+        stuck = np.flatnonzero(~self.availability.any(axis=1))
+        if stuck.size:
+            raise ValueError(
+                f"no road that is ever open leads out of {self._some(stuck)}: give the "
+                "node a road, or let it wait (wait_cost=...)"
+            )
+
+    def _check_reachable(self) -> None:
+        """Walk back from the goal over the roads that are ever open."""
+        reached = np.zeros(len(self.labels), dtype=bool)
+        reached[self.goal] = True
+        open_ever = self.availability > 0
+        while True:
+            wider = reached | (reached[self.successor] & open_ever).any(axis=1)
+            if (wider == reached).all():
+                break
+            reached = wider
+        lost = self._starts[~reached[self._starts]]
+        if lost.size:
+            raise ValueError(
+                f"the goal {self.labels[self.goal]!r} cannot be reached from "
+                f"{self._some(lost)}: keep the nodes that reach it (for instance the "
+                "goal's strongly connected component), or choose a start that does"
+            )
+
+    def _node(self, name: str, node: int) -> int:
+        return int(self._nodes(name, [node])[0])
+
+    def _nodes(self, name: str, nodes: ArrayLike) -> Ints:
+        array = np.asarray(nodes)
+        size = len(self.labels)
+        if array.ndim != 1 or array.size == 0 or array.dtype.kind not in "iu":
+            raise ValueError(f"{name} must be numbers of nodes; got {nodes!r}")
+        if array.min() < 0 or array.max() >= size:
+            wrong = array[(array < 0) | (array >= size)][:5].tolist()
+            raise ValueError(
+                f"{name} {wrong} is no node: the nodes are 0 to {size - 1}"
+            )
+        return array.astype(np.int64)
+
+    def _some(self, nodes: Ints) -> str:
+        more = f" and {len(nodes) - 5} more" if len(nodes) > 5 else ""
+        return f"node {', '.join(repr(self.labels[i]) for i in nodes[:5])}{more}"
+
+
+def _columns(tails: Ints, num_nodes: int) -> tuple[Ints, Ints]:
+    """Sort roads by their tail, [M], and number those of one tail from 0, [M]."""
+    order = np.argsort(tails, kind="stable")
+    first = np.searchsorted(tails[order], np.arange(num_nodes))
+    return order, np.arange(len(tails)) - first[tails[order]]
+
+
+def _finite(name: str, values: ArrayLike) -> Floats:
+    array = np.asarray(values, dtype=np.float64)
+    if not np.isfinite(array).all():
+        raise ValueError(f"{name} must be finite numbers")
+    return array
+
+
+def _attribute(edges: list[tuple[Any, Any, dict[str, Any]]], name: str) -> Floats:
+    for u, v, data in edges:
+        if name not in data:
+            raise ValueError(f"edge {u!r} -> {v!r} has no attribute {name!r}")
+    return np.array([float(data[name]) for _, _, data in edges])
+
+
+def _positions(graph: Any) -> Floats | None:
+    nodes = [data for _, data in graph.nodes(data=True)]
+    if nodes and all("x" in data and "y" in data for data in nodes):
+        return np.array([(data["x"], data["y"]) for data in nodes], dtype=np.float64)
+    if nodes and all("pos" in data for data in nodes):
+        return np.array([data["pos"] for data in nodes], dtype=np.float64)
+    return None

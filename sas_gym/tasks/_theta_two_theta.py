@@ -1,0 +1,93 @@
+"""The theta -> 2 theta counterexample."""
+
+from typing import TYPE_CHECKING, Any
+
+import gymnasium as gym
+import numpy as np
+from numpy.random import Generator
+from numpy.typing import ArrayLike, NDArray
+
+from sas_gym.action_sets import Floats, Independent, Ints, Mask
+from sas_gym.tasks._task import States, Task
+
+if TYPE_CHECKING:
+    from sas_gym.planning._tabular import TabularSASMDP
+
+LEFT, RIGHT = 0, 1
+
+
+class ThetaTwoTheta(Task):
+    """The smallest SAS-MDP in which Q-learning over the available actions diverges.
+
+    ## Description
+    Two states with the features 1 and 2, and an action value that is linear in them:
+    q(s, a) = x(s) theta_a. With theta = (-2, -5), replay the one transition from state
+    1 by `right` to state 2, where `left` is then unavailable: SAS-Q-learning moves
+    theta_2 to theta_2 (1 + eta), and diverges at every step size eta. With the maximum
+    over all actions theta_2 converges to -4. The right answer is 0.
+
+    ## Action Space
+    `Discrete(2)`: 0 is `left` and leads to state 1, 1 is `right` and leads to state 2,
+    from either state.
+
+    ## Action Sets
+    Each action is available with probability `availability`, independently of the other
+    and of the past; never none.
+
+    ## Observation Space
+    The state's feature, `Box(1.0, 2.0, (1,), float32)`, beside the mask.
+
+    ## Rewards
+    0, always.
+
+    ## Starting State
+    State 1.
+
+    ## Episode End
+    Truncated after 10 steps. Nothing terminates.
+
+    ## Arguments
+    * `availability` (default 0.8): one number, or one an action.
+
+    ## Optimal Value
+    0: every policy is optimal.
+
+    ## References
+    Chandak, Theocharous, Metevier and Thomas (2020), "Reinforcement Learning When All
+    Actions are Not Always Available", AAAI; after Tsitsiklis and Van Roy.
+
+    ## Version History
+    * v0: First release.
+    """
+
+    num_states = 2
+    num_actions = 2
+    observation_space = gym.spaces.Box(1.0, 2.0, (1,), np.float32)
+
+    def __init__(self, availability: ArrayLike = 0.8) -> None:
+        self.action_sets = Independent(availability)
+
+    def reset(self, num_envs: int, rng: Generator) -> States:
+        """Start on the left."""
+        return np.full(num_envs, LEFT)
+
+    def transition(
+        self, state: States, action: Ints, rng: Generator
+    ) -> tuple[States, Floats, Mask]:
+        """Go where the action points."""
+        return action.copy(), np.zeros(len(state)), np.zeros(len(state), dtype=bool)
+
+    def observe(self, state: States) -> NDArray[Any]:
+        """Return the feature x(s): 1 on the left and 2 on the right."""
+        return (state[:, None] + 1).astype(np.float32)
+
+    def tabular(self) -> "TabularSASMDP":
+        """Return the two states as arrays, undiscounted."""
+        from sas_gym.planning._tabular import TabularSASMDP  # SciPy loads on first use
+
+        return TabularSASMDP(
+            np.tile(np.eye(2), (2, 1, 1)),
+            np.zeros((2, 2)),
+            self.action_sets,
+            initial_distribution=[1.0, 0.0],
+        )

@@ -1,0 +1,220 @@
+"""SASPG's mean update is the exact policy gradient, SASNPG's w the natural one.
+
+Both are held to a small SAS-MDP whose action sets are enumerated, and whose objective
+is differentiated by autograd: no formula of the paper is used.
+"""
+
+import numpy as np
+import pytest
+import torch as th
+from gymnasium import spaces
+from helpers.statistical import ERROR_RATE, all_masks, independent_law
+from scipy import stats
+from stable_baselines3.common.logger import Logger
+from stable_baselines3.common.vec_env import VecMonitor
+from torch.nn.utils import parameters_to_vector, vector_to_parameters
+
+from sas_agents import SASNPG, SASPG, VectorEnvAdapter
+from sas_agents._estimators import masked_log_probs
+from sas_gym import SASVectorEnv, Task
+from sas_gym.action_sets import Independent
+
+S, A = 3, 3  # the last state is the end
+
+
+class Stroll(Task):
+    """Two states and an end that comes sooner or later: episodes differ in length."""
+
+    num_states, num_actions = S, A
+    observation_space = spaces.Discrete(S)
+
+    def __init__(self):
+        rng = np.random.default_rng(4)
+        self.transition_law = rng.dirichlet(np.ones(S), size=(S, A))
+        self.reward = rng.normal(size=(S, A)) + 1.0
+        self.availability = np.array([[0.3, 0.5, 0.4], [0.6, 0.2, 0.5], [1.0] * A])
+        self.action_sets = Independent(self.availability)
+
+    def reset(self, num_envs, rng):
+        return (rng.random(num_envs) < 0.3).astype(np.int64)
+
+    def transition(self, state, action, rng):
+        cumulative = self.transition_law[state, action].cumsum(axis=1)
+        node = (rng.random((len(state), 1)) > cumulative).sum(axis=1)
+        return node, self.reward[state, action], node == S - 1
+
+
+TASK = Stroll()
+START = th.tensor([0.7, 0.3], dtype=th.float64)
+THETA = th.tensor(np.random.default_rng(5).normal(size=(A, S)), dtype=th.float64)
+
+
+def action_probs(theta):
+    """Chance of each action in each state, averaged over every set: [S - 1, A]."""
+    masks = th.tensor(all_masks(A)[1:])
+    rows = []
+    for state in range(S - 1):
+        law = th.tensor(independent_law(TASK.availability[state])[1:])
+        scores = theta[:, state].expand(len(masks), A)
+        rows.append(law @ masked_log_probs(scores, masks).exp())
+    return th.stack(rows)
+
+
+def objective(theta):
+    """Expected undiscounted return: mu' (I - P_pi)^-1 r_pi."""
+    pi = action_probs(theta)
+    law = th.tensor(TASK.transition_law)[: S - 1, :, : S - 1]
+    moves = th.einsum("sa,sat->st", pi, law)
+    rewards = (pi * th.tensor(TASK.reward)[: S - 1]).sum(dim=1)
+    return START @ th.linalg.solve(th.eye(S - 1).double() - moves, rewards)
+
+
+def exact_gradient():
+    theta = THETA.clone().requires_grad_()
+    (gradient,) = th.autograd.grad(objective(theta), theta)
+    return gradient.flatten().numpy()
+
+
+def visits():
+    """Expected number of visits to each state in an episode, [S - 1]."""
+    law = th.tensor(TASK.transition_law)[: S - 1, :, : S - 1]
+    moves = th.einsum("sa,sat->st", action_probs(THETA), law)
+    return th.linalg.solve(th.eye(S - 1).double() - moves.T, START)
+
+
+def exact_fisher():
+    """Sum over states, sets and actions of visits * phi * pi * psi psi'."""
+    fisher = np.zeros((A * S, A * S))
+    for state, visit in enumerate(visits()):
+        law = independent_law(TASK.availability[state])
+        for mask, chance in zip(all_masks(A)[1:], law[1:], strict=True):
+            probs = masked_log_probs(THETA[:, state], th.tensor(mask)).exp().numpy()
+            for action in np.flatnonzero(mask):
+                psi = np.zeros((A, S))
+                psi[:, state] = np.eye(A)[action] - probs
+                fisher += float(visit) * chance * probs[action] * np.outer(psi, psi)
+    return fisher
+
+
+def make(algorithm, num_envs, **options):
+    env = VecMonitor(VectorEnvAdapter(SASVectorEnv(TASK, num_envs)))
+    env.seed(0)
+    model = algorithm("LinearPolicy", env, gamma=1.0, seed=0, **options)
+    model.set_logger(Logger(None, []))
+    _, callback = model._setup_learn(1)
+    set_theta(model)
+    return model, callback
+
+
+def set_theta(model):
+    vector_to_parameters(THETA.flatten().float(), model.policy.actor.parameters())
+
+
+def collect(model, callback):
+    return model.collect_rollouts(
+        model.env, callback, model.rollout_buffer, model.n_steps
+    )
+
+
+@pytest.mark.parametrize(
+    ("num_envs", "n_steps", "weights"),
+    [
+        (64, 4, (0.0, 0.0)),
+        (64, 4, (-0.5, -0.5)),
+        (64, 4, (-1.0, 0.0)),
+        (64, 4, (0.7, -1.6)),
+        (1, 1, (-0.5, -0.5)),  # the paper's update: one episode
+    ],
+)
+def test_the_mean_update_of_saspg_is_the_exact_gradient(num_envs, n_steps, weights):
+    """Component by component, within the standard error of many rollouts.
+
+    By Wald's identity an update's expectation is the gradient times the expected number
+    of episodes, over the constant that the update is divided by.
+    """
+    rate = 1e-3
+    model, callback = make(
+        SASPG,
+        num_envs,
+        learning_rate=rate,
+        n_steps=n_steps,
+        critic_steps=0,
+        baseline_weights=weights,
+        adapt_weights=False,
+        policy_kwargs={"optimizer_class": th.optim.SGD},
+    )
+    # Critics that are neither zero nor right: any will do.
+    rng = th.Generator().manual_seed(1)
+    for critic in (model.policy.value_net, model.policy.q_net):
+        for parameter in critic.parameters():
+            parameter.data.normal_(generator=rng)
+    gradient, surplus = exact_gradient(), []
+    for _ in range(100 if num_envs > 1 else 1500):
+        set_theta(model)
+        before = parameters_to_vector(model.policy.actor.parameters()).detach()
+        collect(model, callback)
+        num_episodes = model.rollout_buffer.episodes().num_episodes
+        model.train()
+        after = parameters_to_vector(model.policy.actor.parameters()).detach()
+        update = (after - before).double().numpy() / rate
+        surplus.append(update - num_episodes / (n_steps * num_envs) * gradient)
+    surplus = np.array(surplus)
+    error = surplus.std(axis=0, ddof=1) / np.sqrt(len(surplus))
+    bound = stats.norm.isf(ERROR_RATE / 2 / gradient.size)
+    # Rounding to float32 is all that is left where a component cannot vary.
+    assert (np.abs(surplus.mean(axis=0)) <= bound * error + 1e-3).all()
+    # The bound means something: it is well below the gradient itself.
+    assert (bound * error).max() < np.abs(gradient).max()
+
+
+def test_sasnpgs_w_is_the_natural_gradient():
+    """F^-1 grad J, within the standard error of independent rollouts.
+
+    Adding a constant to all scores of a state changes no policy, so F is singular; w,
+    begun at 0, stays in the span of the scores, where the solution is unique.
+    """
+    natural = np.linalg.pinv(exact_fisher(), rcond=1e-10) @ exact_gradient()
+    model, callback = make(
+        SASNPG, 64, learning_rate=0.0, n_steps=64, w_learning_rate=5.0, w_steps=100
+    )
+    found = []
+    for _ in range(30):
+        model.w = th.zeros_like(model.w)
+        collect(model, callback)
+        model.train()
+        found.append(model.w.double().numpy())
+    found = np.array(found)
+    error = found.std(axis=0, ddof=1) / np.sqrt(len(found))
+    bound = stats.t.isf(ERROR_RATE / 2 / natural.size, df=len(found) - 1)
+    assert (np.abs(found.mean(axis=0) - natural) <= bound * error + 1e-3).all()
+    assert (bound * error).max() < 0.5 * np.abs(natural).max()
+
+
+def test_sasnpgs_step_has_the_length_of_its_rate():
+    model, callback = make(SASNPG, 8, learning_rate=0.25, n_steps=4)
+    collect(model, callback)
+    model.train()
+    step = parameters_to_vector(model.policy.actor.parameters()) - THETA.flatten()
+    assert step.norm().item() == pytest.approx(0.25, rel=1e-4)
+    th.testing.assert_close(
+        (step / step.norm()).float(), model.w / model.w.norm(), rtol=1e-3, atol=1e-4
+    )
+
+
+def test_an_update_of_many_episodes_keeps_as_much_of_the_weights_as_one_by_one():
+    model, callback = make(SASPG, 16, n_steps=4, weight_decay=0.99)
+    model.baseline_weights = th.tensor([5.0, 7.0])
+    collect(model, callback)
+    num_episodes = model.rollout_buffer.episodes().num_episodes
+    model.train()
+    # The critics start at 0, where the best weights are 0.
+    kept = 0.99**num_episodes
+    th.testing.assert_close(model.baseline_weights, kept * th.tensor([5.0, 7.0]))
+
+
+def test_the_weights_can_be_frozen():
+    model, callback = make(SASPG, 16, baseline_weights=(-1.0, 0.0), adapt_weights=False)
+    for _ in range(3):
+        collect(model, callback)
+        model.train()
+    assert model.baseline_weights.tolist() == [-1.0, 0.0]

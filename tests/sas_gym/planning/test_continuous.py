@@ -1,0 +1,151 @@
+"""The approximations of the continuous tasks are right where the answer is known."""
+
+import numpy as np
+import pytest
+from helpers.statistical import ERROR_RATE, all_masks, assert_mean, independent_law
+from scipy import stats
+
+from sas_gym import Maze, SASVectorEnv, episode_returns
+from sas_gym.planning import backward_induction
+from sas_gym.planning.approximations._maze import GridPolicy, MazeGrid
+from sas_gym.planning.approximations._recommender import FittedPlan
+from sas_gym.planning.approximations._recommender_bounds import (
+    bounds,
+    earned,
+    relaxed_excess,
+)
+from sas_gym.tasks._recommender import Recommender
+
+
+def free_positions(maze, num_positions, seed):
+    position = np.random.default_rng(seed).random((num_positions, 2))
+    return position[maze.is_free(position)]
+
+
+def test_interpolation_is_right_for_a_plane():
+    grid = MazeGrid(Maze(walls=(), goal=(0.9, 0.9, 0.9, 0.9)), 10)
+    # Within the outermost centres: beyond them values are held.
+    position = 0.05 + 0.9 * free_positions(grid.maze, 500, seed=0)
+    plane = grid.nodes[grid.is_state] @ [2.0, -3.0] + 1.0
+    np.testing.assert_allclose(
+        grid.weights(position) @ plane, position @ [2.0, -3.0] + 1.0, atol=1e-7
+    )
+
+
+def test_nothing_leaks_through_a_wall():
+    """Neighbours that have weight lie on one's own side of the walls, and near."""
+    grid = MazeGrid(Maze(), 20)
+    position = free_positions(grid.maze, 2000, seed=0)
+    position = position[~((position > 0.2) & (position < 0.6)).all(axis=1)]
+    weights = grid.weights(position).tocoo()
+    assert weights.data.min() >= 0
+    np.testing.assert_allclose(grid.weights(position).sum(axis=1), 1.0)
+    near = grid.nodes[grid.is_state][weights.coords[1]]
+    own = position[weights.coords[0]]
+    assert np.abs(near - own).max() <= 1.5 / 20
+    below, above = own[:, 1] < 0.25, own[:, 1] > 0.30
+    behind = own[:, 0] < 0.5
+    assert not (behind & below & (near[:, 1] > 0.25)).any()
+    assert not (behind & above & (near[:, 1] < 0.30)).any()
+
+
+def test_a_maze_whose_answer_is_known_is_solved():
+    """Straight up, without noise: three actions of five micro-steps from 0.1 to 0.7."""
+    maze = Maze(
+        walls=(),
+        noise=0.0,
+        num_actuators=4,
+        start=(0.5, 0.1),
+        goal=(0.4, 0.6, 0.7, 1.0),
+    )
+    mdp = MazeGrid(maze, 40).tabular(num_samples=1, seed=0)
+    found = backward_induction(mdp.replace(action_sets=1.0, horizon=10))
+    assert found.mean_return == pytest.approx(100 - 3 * 0.05, abs=0.02)
+
+
+def test_a_coarse_grid_already_has_the_value_of_its_policy():
+    maze = Maze(availability=0.5)
+    grid = MazeGrid(maze, 40)
+    found = backward_induction(grid.tabular(24, seed=0).replace(horizon=80))
+    env = SASVectorEnv(maze, 1000, max_episode_steps=80)
+    returns = episode_returns(env, GridPolicy(grid, found), 2000, seed=0)
+    assert returns.mean() == pytest.approx(found.mean_return, abs=0.05)
+
+
+def small_shop():
+    return Recommender(
+        0.5, num_products=4, num_topics=2, num_recommendations=3, taste_sharpness=2.0
+    )
+
+
+def exact_values(task, state, left):
+    """Best mean returns of contexts [N, ...]: every set, every decision of the user."""
+    if left == 0:
+        return np.zeros(len(state))
+    q = []
+    for product in range(task.num_actions):
+        bought, refused = (
+            exact_values(task, task.drift(state, product, decision), left - 1)
+            for decision in (True, False)
+        )
+        p = task.purchase_probability(state)[:, product]
+        q.append(p * (task.profit[product] + bought) + (1 - p) * refused)
+    law = independent_law(np.full(task.num_actions, 0.5))[1:]
+    masks = all_masks(task.num_actions)[1:]
+    return np.where(masks, np.array(q).T[:, None], -np.inf).max(axis=2) @ law
+
+
+@pytest.fixture(scope="module")
+def shop():
+    return small_shop()
+
+
+@pytest.fixture(scope="module")
+def poor_plan(shop):
+    """A plan with errors, for bounds to be bounds in spite of them."""
+    return FittedPlan(shop, num_contexts=40, num_features=2, seed=0)
+
+
+@pytest.fixture(scope="module")
+def blind_plan(shop):
+    """A plan that sees nothing ahead: what it is out by is all that is to come."""
+    plan = FittedPlan(shop, num_contexts=40, num_features=2, seed=0)
+    plan._weights[:] = 0.0
+    return plan
+
+
+@pytest.mark.parametrize(
+    ("quality", "tightness"), [("poor_plan", 0.05), ("blind_plan", 0.5)]
+)
+def test_bounds_hold_the_exact_optimum_between_them(quality, tightness, shop, request):
+    """With the same users, drawn first from the seed; error rate 1e-6 a side."""
+    plan = request.getfixturevalue(quality)
+    users = shop.reset(200, np.random.default_rng(7))
+    exact = exact_values(shop, users, 3)
+    promised, lower = earned(plan, 200, np.random.default_rng(7))
+    excess = relaxed_excess(plan, 200, slack=20.0, rng=np.random.default_rng(7))
+    for above, below in ((promised + excess, exact), (exact, lower)):
+        gap = above - below
+        noise = gap.std(ddof=1) / np.sqrt(len(gap))
+        assert gap.mean() > stats.norm.isf(1 - ERROR_RATE) * noise
+        assert gap.mean() < tightness * exact.mean()
+    # The promise itself is no bound: the plan is out by more than that.
+    assert np.abs(promised - exact).mean() > 0.05
+
+
+def test_what_a_plan_earns_is_what_it_earns_in_play(shop, poor_plan):
+    """The estimate without luck agrees with returns, luck and all."""
+
+    def policy(obs, mask):
+        q = poor_plan.q_values(obs["observation"].astype(float))
+        return np.where(mask == 1, q, -np.inf).argmax(axis=1)
+
+    _, lower = earned(poor_plan, 4000, np.random.default_rng(0))
+    returns = episode_returns(SASVectorEnv(shop, 4000), policy, 4000, seed=0)
+    assert_mean(returns - lower, 0.0)
+
+
+def test_a_better_plan_closes_the_gap(shop):
+    plan = FittedPlan(shop, num_contexts=400, num_features=40, seed=0)
+    promised, lower, excess = bounds(plan, 400, 100, slack=0.5, seed=0)
+    assert lower.mean() == pytest.approx(promised.mean() + excess.mean(), rel=0.01)

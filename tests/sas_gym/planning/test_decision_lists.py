@@ -1,0 +1,139 @@
+"""Decision lists earn their values in play, and act like agents."""
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from helpers.small_mdps import mdps, random_mdp
+from helpers.statistical import assert_mean
+from hypothesis import given, settings
+from stable_baselines3.common.evaluation import evaluate_policy
+from stable_baselines3.common.monitor import Monitor
+
+from sas_gym import BayArea, RandomPolicy, SanFrancisco, SASVectorEnv, episode_returns
+from sas_gym.planning import (
+    DecisionListPolicy,
+    backward_induction,
+    oblivious_policy,
+    optimal_return,
+    policy_evaluation,
+    policy_iteration,
+    solve,
+)
+
+
+def play(env, policy, num_episodes, seed):
+    """Return what `predict` earns an episode, its memory handed on, in every lane."""
+    obs, _ = env.reset(seed=seed)
+    start, memory = np.ones(env.num_envs, bool), None
+    running, finished = np.zeros(env.num_envs), [[] for _ in range(env.num_envs)]
+    share = -(-num_episodes // env.num_envs)
+    while min(map(len, finished)) < share:
+        action, memory = policy.predict(obs, memory, start)
+        obs, reward, terminated, truncated, _ = env.step(action)
+        running += reward
+        start = terminated | truncated
+        for lane in np.flatnonzero(start):
+            finished[lane].append(running[lane])
+        running[start] = 0.0
+    return np.array([returns[:share] for returns in finished]).ravel()
+
+
+@pytest.mark.parametrize("availability", [0.2, 0.8])
+def test_the_optimal_policy_earns_its_value_on_the_map(availability):
+    """Lists that differ by the step, counted in the memory that `predict` hands on."""
+    env = gym.make_vec("SAS/SanFrancisco-v0", 1000, availability=availability)
+    plan = backward_induction(env.unwrapped.tabular().replace(horizon=30))
+    assert plan.mean_return == optimal_return(env)
+    assert_mean(play(env, plan.policy, 20_000, seed=0), plan.mean_return)
+
+
+@pytest.mark.parametrize("make", [oblivious_policy, lambda mdp: solve(mdp).policy])
+def test_policies_earn_their_values_in_the_bay_area(make):
+    env = gym.make_vec("SAS/BayArea-v0", 500, availability=0.5, bridge_availability=0.1)
+    mdp = env.unwrapped.tabular()
+    policy = make(mdp)
+    exact = policy_evaluation(mdp.replace(horizon=200), policy)
+    assert_mean(episode_returns(env, policy, 5000, seed=0), exact.mean_return)
+
+
+@settings(max_examples=8)
+@given(mdp=mdps)
+def test_policies_earn_their_values_in_any_mdp(mdp):
+    mdp = mdp.replace(gamma=1.0, horizon=6)
+    plan = backward_induction(mdp)
+    env = SASVectorEnv(mdp, 500, max_episode_steps=6)
+    returns = play(env, plan.policy, 2000, seed=0)
+    if returns.std() > 0:
+        assert_mean(returns, plan.mean_return)
+    else:
+        assert returns[0] == pytest.approx(plan.mean_return)
+
+
+def test_no_policy_beats_the_optimal_one_nor_the_oblivious_where_all_is_open():
+    for availability in (0.3, 1.0):
+        mdp = SanFrancisco(availability).tabular().replace(horizon=30)
+        best = solve(mdp).mean_return
+        ignoring = policy_evaluation(mdp, oblivious_policy(mdp)).mean_return
+        random = policy_evaluation(mdp, RandomPolicy()).mean_return
+        assert random < ignoring < best or (ignoring == best and availability == 1)
+
+
+def test_a_decision_list_can_be_read():
+    """What to do at the San Francisco end of the bridge, as it fails more and more."""
+    marin, peninsula, bridge, wait = 0, 1, 2, 4
+    often, rarely = (BayArea(0.5, p).tabular() for p in (0.5, 0.05))
+    for mdp in (often, rarely):
+        ignoring = oblivious_policy(mdp)
+        assert ignoring.ranking(9) == [bridge, wait, marin, peninsula]
+    assert solve(often).policy.ranking(9) == [bridge, wait, marin, peninsula]
+    assert solve(rarely).policy.ranking(9) == [bridge, marin, wait, peninsula]
+    assert DecisionListPolicy([[[0, 1]], [[1, 0]]]).ranking(0, step=1) == [1, 0]
+
+
+def test_a_policy_is_an_agent_of_stable_baselines():
+    env = gym.make("SAS/SanFrancisco-v0", availability=0.4)
+    mdp = env.unwrapped.tabular()
+    policy = policy_iteration(mdp).policy
+    obs, info = env.reset(seed=0)
+    action, memory = policy.predict(obs)
+    assert info["action_mask"][action] == 1
+    assert memory is None
+    assert env.action_space.contains(action)
+    assert policy(obs["observation"][None], info["action_mask"][None]) == [action]
+    for agent in (policy, RandomPolicy(0), solve(mdp.replace(horizon=30)).policy):
+        mean, _ = evaluate_policy(agent, Monitor(env), n_eval_episodes=20)
+        assert np.isfinite(mean)
+
+
+def test_a_policy_survives_being_saved(tmp_path):
+    for mdp in (random_mdp(0, gamma=0.9), random_mdp(0, horizon=4)):
+        policy = solve(mdp).policy
+        policy.save(tmp_path / "policy.npz")
+        loaded = DecisionListPolicy.load(tmp_path / "policy.npz")
+        np.testing.assert_array_equal(loaded.rankings, policy.rankings)
+
+
+@pytest.mark.parametrize(
+    ("rankings", "message"),
+    [
+        ([0, 1], r"lists of actions, \[S, A\]"),
+        ([[0.0, 1.0]], "lists of actions"),
+        ([[0, 0]], r"different actions of 0 to 1, best first, .* got \[0, 0\]"),
+        ([[0, 2]], r"got \[0, 2\]"),
+        ([[-1, -1]], r"got \[-1, -1\]"),
+    ],
+)
+def test_a_list_that_makes_no_sense_is_named(rankings, message):
+    with pytest.raises(ValueError, match=message):
+        DecisionListPolicy(rankings)
+
+
+def test_a_policy_says_what_it_cannot_act_on():
+    policy = DecisionListPolicy([[0, 1], [1, 0]])
+    for number in (0.5, -1, 2):
+        with pytest.raises(ValueError, match="the number of a state, 0 to 1"):
+            policy.predict({"observation": number, "action_mask": [1, 1]})
+    with pytest.raises(ValueError, match=r"no action is available in lanes \[1\]"):
+        policy(np.array([0, 1]), np.array([[1, 0], [0, 0]]))
+    with pytest.raises(ValueError, match="the lists differ by the step"):
+        DecisionListPolicy([[[0, 1]]])(np.array([0]), np.ones((1, 2)))

@@ -1,0 +1,110 @@
+"""The best and the random return of every task, as it is played."""
+
+import json
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.wrappers import TimeLimit
+from helpers.statistical import assert_mean
+
+from sas_gym import RandomPolicy, (
+    SPECS,
+    Maze,
+    RandomPolicy,
+    SanFrancisco,
+    SASEnv,
+    SASVectorEnv,
+    episode_returns,
+)
+from sas_gym.action_sets import Grouped
+from sas_gym.planning import (
+    normalized_score,
+    optimal_return,
+    random_return,
+    reference_return,
+)
+from sas_gym.planning._reference import PATH
+from sas_gym.planning.approximations.__main__ import AVAILABILITIES
+
+
+def test_returns_are_those_of_the_environment_as_it_is_played():
+    single = gym.make("SAS/SanFrancisco-v0", availability=0.4)
+    vector = gym.make_vec("SAS/SanFrancisco-v0", 3, availability=0.4)
+    assert optimal_return(single) == optimal_return(vector)
+    assert optimal_return(single, gamma=0.9) < optimal_return(single)
+    short = gym.make("SAS/SanFrancisco-v0", availability=0.4, max_episode_steps=5)
+    wrapped = TimeLimit(SASEnv(SanFrancisco(0.4)), 5)
+    assert optimal_return(short) == optimal_return(wrapped) < optimal_return(single)
+    # Without a limit it is worth more still, as the goal is always reached.
+    assert optimal_return(SASEnv(SanFrancisco(0.4))) > optimal_return(single)
+    assert optimal_return(gym.make("SAS/ThetaTwoTheta-v0")) == 0
+
+
+def test_scores_are_0_for_random_play_and_1_for_the_optimum():
+    env = gym.make("SAS/SanFrancisco-v0")
+    returns = [random_return(env), optimal_return(env), 0.0]
+    np.testing.assert_allclose(normalized_score(env, returns)[:2], [0, 1], atol=1e-12)
+    with pytest.raises(ValueError, match="random play is optimal here"):
+        normalized_score(gym.make("SAS/ThetaTwoTheta-v0"), [0.0])
+
+
+@pytest.mark.parametrize("availability", AVAILABILITIES)
+@pytest.mark.parametrize("env_id", [task.id for task in SPECS])
+def test_every_task_has_its_optimum_at_every_availability(env_id, availability):
+    env = gym.make(env_id, availability=availability)
+    best, random = optimal_return(env), random_return(env)
+    assert np.isfinite([best, random]).all()
+    assert best >= random
+    assert best == optimal_return(gym.make_vec(env_id, 2, availability=availability))
+
+
+@pytest.mark.parametrize("env_id", ["SAS/Maze-v0", "SAS/Recommender-v0"])
+def test_more_availability_is_worth_more_and_errors_are_small(env_id):
+    optima = []
+    for availability in AVAILABILITIES:
+        env = gym.make(env_id, availability=availability)
+        limit = None if env.spec is None else env.spec.max_episode_steps
+        known = reference_return(env.unwrapped, limit)
+        assert known.optimal_error < 0.01 * (known.optimal - known.random)
+        assert known.random_error < 0.01 * (known.optimal - known.random)
+        optima.append(known.optimal)
+    assert optima == sorted(optima)
+
+
+@pytest.mark.parametrize("env_id", ["SAS/Maze-v0", "SAS/Recommender-v0"])
+def test_random_play_has_the_return_that_is_shipped(env_id):
+    env = gym.make_vec(env_id, 1000, availability=0.4)
+    returns = episode_returns(env, RandomPolicy(seed=1), 2000, seed=1)
+    assert_mean(returns, random_return(env))
+
+
+def test_what_was_not_computed_says_how_to_compute_it():
+    how = "python -m sas_gym.planning.approximations"
+    for env in (
+        gym.make("SAS/Maze-v0", availability=0.3),
+        gym.make("SAS/Maze-v0", noise=0.1),
+        gym.make("SAS/Maze-v0", max_episode_steps=20),
+        gym.make("SAS/Maze-v0", action_sets=Grouped([0, 1] * 8, 0.8)),
+        gym.make("SAS/Maze-v0", availability=[0.2, 0.8] * 8),
+        gym.make("SAS/Recommender-v0", catalogue_seed=1),
+        SASEnv(Maze()),
+    ):
+        with pytest.raises(ValueError, match=how):
+            optimal_return(env)
+    with pytest.raises(ValueError, match="known undiscounted"):
+        optimal_return(gym.make("SAS/Maze-v0"), gamma=0.9)
+
+
+def test_a_task_of_which_nothing_is_known_says_so():
+    class Mine(Maze):
+        pass
+
+    with pytest.raises(ValueError, match="the optimum of Mine is not known"):
+        optimal_return(SASVectorEnv(Mine(), 1, max_episode_steps=80))
+
+
+def test_the_data_tell_the_settings_that_they_are_for():
+    for table in json.loads(PATH.read_text()).values():
+        assert list(table["returns"]) == [str(p) for p in AVAILABILITIES]
+        assert table["settings"]

@@ -1,0 +1,413 @@
+"""The recommender is as its page says, rewards foresight, and depends on the sets."""
+
+import re
+import tracemalloc
+
+import hypothesis.extra.numpy as hnp
+import numpy as np
+import pytest
+from helpers.statistical import ERROR_RATE, assert_frequencies, assert_mean
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from sas_gym import RandomPolicy, SASVectorEnv, episode_returns
+from sas_gym.planning.approximations._recommender import FittedPlan
+from sas_gym.tasks._recommender import Recommender
+
+NUM_EPISODES = 4000
+PAGE = Recommender.__doc__
+
+
+def far_sighted(task):
+    """Return scores that look ahead; a small plan will do."""
+    return FittedPlan(task, num_contexts=400, num_features=30, seed=0).q_values
+
+
+def linear_scores(task, score, num_contexts=1000, seed=1):
+    """Return the least-squares fit of scores that is linear in the context."""
+    rng = np.random.default_rng(seed)
+    contexts, _ = play(task, score, *new_users(task, num_contexts, rng), rng)
+    scores = np.concatenate([score(context) for context in contexts])
+    weights = np.linalg.lstsq(np.concatenate(contexts), scores)[0]
+    return lambda state: state @ weights
+
+
+def best_ranking(task, num_users=500, depth=4):
+    """Return the scores of the best ranking found that is the same for all contexts.
+
+    A greedy search: place by place, every product is tried there, each on the same
+    users, luck and sets. Four places get all but 1 in 600 of the recommendations.
+    """
+    users = new_users(task, num_users, np.random.default_rng(0))
+    ranking = task.expected_profit(users[0]).mean(axis=0).argsort()[::-1]
+
+    def mean_return(ranking):
+        score = -ranking.argsort()
+        _, returns = play(task, lambda _: score, *users, np.random.default_rng(1))
+        return returns.mean()
+
+    for place in range(depth):
+        trials = [
+            np.insert(ranking[ranking != product], place, product)
+            for product in range(task.num_actions)
+        ]
+        ranking = max(trials, key=mean_return)
+    return -ranking.argsort()
+
+
+def returns_of(task, score, num_episodes=NUM_EPISODES, seed=0, **options):
+    """Play the best available product by score, one episode a lane: returns, [N].
+
+    With one seed two policies meet the same users, the same luck and the same sets.
+    """
+    env = SASVectorEnv(task, num_episodes, **options)
+
+    def policy(obs, mask):
+        scores = score(obs["observation"].astype(float))
+        return np.where(mask == 1, scores, -np.inf).argmax(axis=1)
+
+    return episode_returns(env, policy, num_episodes, seed)
+
+
+def new_users(task, num_users, rng):
+    """Return start contexts [N, ...] and the action sets of an episode [T, N, A]."""
+    uniforms = rng.random((task.num_recommendations, num_users, task.num_actions))
+    sets = np.array([task.action_sets.sets_from(row, None) for row in uniforms])
+    return task.reset(num_users, rng), sets
+
+
+def play(task, score, state, sets, rng):
+    """Play on given sets: the contexts [T, N, ...] and the returns [N]."""
+    contexts, returns = [], np.zeros(len(state))
+    for mask in sets:
+        contexts.append(state)
+        action = np.where(mask, score(state), -np.inf).argmax(axis=1)
+        state, reward, _ = task.transition(state, action, rng)
+        returns += reward
+    return np.array(contexts), returns
+
+
+def expected_best(values, availability):
+    """Mean over the action sets of the best value in the set, [..., A] to [...]."""
+    ranked = np.sort(values, axis=-1)[..., ::-1]
+    chance_of_rank = availability * (1 - availability) ** np.arange(values.shape[-1])
+    return ranked @ (chance_of_rank / chance_of_rank.sum())
+
+
+def lower_bound(samples):
+    """Below the mean, but for an error rate of 1e-6 (z = 4.75)."""
+    standard_error = samples.std(ddof=1) / np.sqrt(len(samples))
+    return samples.mean() - stats.norm.isf(ERROR_RATE) * standard_error
+
+
+@pytest.fixture(scope="module")
+def task():
+    return Recommender()
+
+
+@pytest.fixture(scope="module")
+def foresight(task):
+    return far_sighted(task)
+
+
+@pytest.fixture(scope="module")
+def returns(task, foresight):
+    """Returns of the four policies on the same users and sets."""
+    ranking = best_ranking(task)
+    env = SASVectorEnv(task, NUM_EPISODES)
+    return {
+        "random": episode_returns(env, RandomPolicy(seed=0), NUM_EPISODES, seed=0),
+        "ranking": returns_of(task, lambda _: ranking),
+        "myopic": returns_of(task, task.expected_profit),
+        "far-sighted": returns_of(task, foresight),
+    }
+
+
+def test_foresight_earns_a_quarter_more_than_the_myopic_policy(returns):
+    """It earns 46 % more; the bound is paired, on the same users, luck and sets."""
+    assert lower_bound(returns["far-sighted"] - 1.25 * returns["myopic"]) > 0
+
+
+def test_no_ranking_found_comes_near_the_policies_that_look_at_the_user(returns):
+    assert lower_bound(returns["myopic"] - 2 * returns["ranking"]) > 0
+
+
+def test_random_recommendations_earn_next_to_nothing(returns):
+    assert lower_bound(returns["ranking"] - 4 * returns["random"]) > 0
+    assert lower_bound(returns["myopic"] - 20 * returns["random"]) > 0
+
+
+def test_a_linear_score_can_be_far_sighted(task, foresight, returns):
+    """Agents that see the context through a linear map are not shut out."""
+    linear = returns_of(task, linear_scores(task, foresight))
+    assert lower_bound(linear - 0.9 * returns["far-sighted"]) > 0
+
+
+def test_the_page_tells_the_returns(returns):
+    """Two-sided z-tests with an error rate of 1e-6; the page's own error is 0.03."""
+    told = re.findall(r"\* (random|ranking|myopic|far-sighted)\b.*?: ([\d.]+\d)", PAGE)
+    assert [name for name, _ in told] == list(returns)
+    for name, mean in told:
+        standard_error = np.hypot(0.03, returns[name].std() / np.sqrt(NUM_EPISODES))
+        bound = stats.norm.isf(ERROR_RATE / 2) * standard_error
+        assert abs(returns[name].mean() - float(mean)) < bound, name
+
+
+def test_what_the_best_product_earns_depends_on_the_set(task, foresight):
+    """Its standard deviation over the sets is above 0.3 of its mean, in one context.
+
+    It is exact for a context, by the law of the best available rank. The contexts are
+    those that the far-sighted policy visits; a user's five are averaged.
+    """
+    rng = np.random.default_rng(0)
+    contexts, _ = play(task, foresight, *new_users(task, 1000, rng), rng)
+    profit = task.expected_profit(contexts.reshape(-1, task.num_topics + 1))
+    mean = expected_best(profit, 0.8)
+    deviation = np.sqrt(expected_best(profit**2, 0.8) - mean**2)
+    relative = (deviation / mean).reshape(len(contexts), -1)
+    assert lower_bound(relative.mean(axis=0)) > 0.3
+
+
+def test_the_return_of_one_user_depends_on_the_sets(task, foresight):
+    """The sets explain more than 0.2 of a user's variance; the rest is luck.
+
+    A user u who meets the sets Z has the return g = h(u, Z) + luck. Two plays on the
+    sets Z and two on Z', all with luck of their own, give unbiased estimates of twice
+    Var h given u, as (g1 - g3) (g2 - g4), and of twice Var g given u, as (g1 - g3)^2.
+    """
+    rng = np.random.default_rng(0)
+    users, sets = new_users(task, 1500, rng)
+    _, others = new_users(task, 1500, rng)
+    g1, g2, g3, g4 = (
+        play(task, foresight, users, met, rng)[1]
+        for met in (sets, sets, others, others)
+    )
+    assert lower_bound((g1 - g3) * (g2 - g4) - 0.2 * (g1 - g3) ** 2) > 0
+
+
+def test_a_fifth_of_the_products_out_of_stock_costs_a_tenth_of_the_return(
+    task, foresight, returns
+):
+    """Even against a policy that, with everything in stock, plans as if it were not."""
+    in_stock = returns_of(task, foresight, action_sets=1.0)
+    assert lower_bound(0.9 * in_stock - returns["far-sighted"]) > 0
+
+
+def hand_made():
+    """Two topics and three products, with numbers that are easy to work with."""
+    task = Recommender(num_products=3, num_topics=2, fatigue=0.2)
+    task.topic, task.complement = np.array([0, 0, 1]), np.array([1, 1, 0])
+    task.profit, task.appeal = np.array([3.0, 1.0, 5.0]), np.array([0.8, 1.0, 0.5])
+    task.pull = np.array([0.5, 1.0, 0.25])
+    return task
+
+
+def test_purchase_probability_and_expected_profit_by_hand():
+    state = np.array([[0.5, 0.2, 1.0], [1.0, 0.0, 0.4]])
+    probability = hand_made().purchase_probability(state)
+    np.testing.assert_allclose(probability, [[0.4, 0.5, 0.1], [0.8, 1.0, 0.0]])
+    chosen = hand_made().purchase_probability(state, np.array([2, 0]))
+    np.testing.assert_allclose(chosen, [0.1, 0.8])
+    profit = hand_made().expected_profit(state)
+    np.testing.assert_allclose(profit, [[1.2, 0.5, 0.5], [2.4, 1.0, 0.0]])
+
+
+def test_drift_by_hand():
+    state = np.array([[0.5, 0.2, 1.0]])
+    bought = hand_made().drift(state[:, None], np.arange(3), True)
+    expected = [[0.25, 0.6, 0.8], [0.0, 1.0, 0.8], [0.625, 0.15, 0.8]]
+    np.testing.assert_allclose(bought, [expected])
+    refused = hand_made().drift(state[:, None], np.arange(3), False)
+    expected = [[0.4, 0.2, 0.8], [0.4, 0.2, 0.8], [0.5, 0.16, 0.8]]
+    np.testing.assert_allclose(refused, [expected])
+
+
+def test_a_step_pays_the_profit_and_drifts_by_what_was_decided(task):
+    rng = np.random.default_rng(0)
+    state = task.reset(500, rng)
+    before, action = state.copy(), rng.integers(100, size=500)
+    bought = np.random.default_rng(1).random(500) < task.purchase_probability(
+        state, action
+    )
+    assert 20 < bought.sum() < 480
+    moved, reward, terminated = task.transition(state, action, np.random.default_rng(1))
+    np.testing.assert_array_equal(reward, np.where(bought, task.profit[action], 0.0))
+    np.testing.assert_array_equal(moved, task.drift(state, action, bought))
+    np.testing.assert_array_equal(state, before)
+    assert not terminated.any()
+
+
+def test_purchases_and_profits_have_the_stated_means():
+    """Two-sided z-tests with an error rate of 1e-6, one product and context each."""
+    task, rng = hand_made(), np.random.default_rng(0)
+    state = np.array([0.6, 0.9, 1.0])
+    for product in range(3):
+        states, actions = np.tile(state, (20_000, 1)), np.full(20_000, product)
+        _, reward, _ = task.transition(states, actions, rng)
+        probability = task.purchase_probability(state[None])[0, product]
+        assert_mean((reward > 0).astype(float), probability)
+        assert_mean(reward, task.expected_profit(state[None])[0, product])
+
+
+def test_new_users_have_a_favourite_topic_and_full_attention():
+    task = Recommender(num_topics=4, taste_sharpness=2.0)
+    state = task.reset(20_000, np.random.default_rng(0))
+    uniform = np.random.default_rng(0).random((20_000, 4))
+    expected = np.array([(row / row.max()) ** 2 for row in uniform[:50]])
+    np.testing.assert_allclose(state[:50, :-1], expected)
+    assert (state[:, :-1].max(axis=1) == 1).all()
+    assert (state[:, -1] == 1).all()
+    # The topic of the highest uniform is each one in four times.
+    assert_mean((state[:, 0] == 1).astype(float), 0.25)
+
+
+contexts = hnp.arrays(float, (6, 4), elements=st.floats(0, 1))
+
+
+@given(
+    interest=contexts,
+    min_pull=st.floats(0, 1),
+    fatigue=st.floats(0, 1),
+    seed=st.integers(0, 999),
+)
+def test_contexts_stay_in_their_box_and_rewards_in_their_bounds(
+    interest, min_pull, fatigue, seed
+):
+    task = Recommender(
+        num_products=9, num_topics=4, min_pull=min_pull, fatigue=fatigue, max_profit=3.0
+    )
+    rng = np.random.default_rng(seed)
+    state = np.concatenate([interest, np.ones((6, 1))], axis=1)
+    for _ in range(8):
+        state, reward, _ = task.transition(state, rng.integers(9, size=6), rng)
+        assert ((state >= 0) & (state <= 1)).all()
+        assert ((reward >= 0) & (reward <= 3.0)).all()
+        assert all(seen in task.observation_space for seen in task.observe(state))
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_attention_counts_without_error(dtype):
+    """From any share k / n to (k - 1) / n exactly, so that n steps end at exactly 0."""
+    for n in range(1, 400):
+        task = Recommender(num_products=2, num_topics=2, num_recommendations=n)
+        state = np.zeros((n + 1, 3), dtype)
+        state[:, -1] = np.arange(n + 1) / n
+        left = task.drift(state, np.zeros(n + 1, int), False)[:, -1]
+        expected = np.maximum(np.arange(n + 1) - 1, 0) / n
+        np.testing.assert_array_equal(left.astype(dtype), expected.astype(dtype))
+
+
+@pytest.mark.parametrize("num_recommendations", [1, 3, 5, 49])
+def test_an_episode_terminates_after_all_recommendations(num_recommendations):
+    env = SASVectorEnv(Recommender(num_recommendations=num_recommendations), 3)
+    _, infos = env.reset(seed=0)
+    for step in range(1, 3 * num_recommendations + 1):
+        action = infos["action_mask"].argmax(axis=1)
+        obs, _, terminated, truncated, infos = env.step(action)
+        assert (terminated == (step % num_recommendations == 0)).all()
+        assert not truncated.any()
+        if terminated[0]:
+            assert infos["final_obs"][0]["observation"][-1] == 0
+            assert (obs["observation"][:, -1] == 1).all()
+
+
+def test_every_step_draws_the_same_number_of_random_numbers(task):
+    bought_or_not = np.zeros((4, 11)), np.ones((4, 11))
+    after = []
+    for state in bought_or_not:
+        rng = np.random.default_rng(0)
+        task.transition(state, np.arange(4), rng)
+        after.append(rng.random())
+    assert after[0] == after[1]
+
+
+ATTRIBUTES = ["topic", "complement", "profit", "appeal", "pull"]
+
+
+def test_a_seed_has_its_own_catalogue():
+    one, same, other = (Recommender(catalogue_seed=seed) for seed in (3, 3, 4))
+    for name in ATTRIBUTES:
+        np.testing.assert_array_equal(getattr(one, name), getattr(same, name))
+        assert (getattr(one, name) != getattr(other, name)).any()
+
+
+def test_profits_by_hand():
+    """Topics of rank 0 and 1 with two products each: 8, 8 / 4 and 8 / 2, 8 / 2 / 4."""
+    task = Recommender(
+        num_products=4, num_topics=2, max_profit=8.0, topic_decay=1.0, product_decay=2.0
+    )
+    np.testing.assert_allclose(np.sort(task.profit), [1.0, 2.0, 4.0, 8.0])
+    assert len(set(task.topic[np.isin(task.profit, [8.0, 2.0])])) == 1
+
+
+@given(
+    num_topics=st.integers(2, 12), extra=st.integers(0, 50), seed=st.integers(0, 999)
+)
+def test_the_catalogue_is_as_the_page_says(num_topics, extra, seed):
+    task = Recommender(
+        num_products=num_topics + extra, num_topics=num_topics, catalogue_seed=seed
+    )
+    assert np.ptp(np.bincount(task.topic, minlength=num_topics)) <= 1
+    assert (task.topic != task.complement).all()
+    assert ((task.complement >= 0) & (task.complement < num_topics)).all()
+    assert task.profit.max() == 10.0
+    assert task.profit.min() > 0
+    for share in (task.appeal, task.pull):
+        assert ((share >= 0.9) & (share <= 1)).all()
+
+
+def test_complementary_topics_are_uniform_over_the_others():
+    task = Recommender(num_products=5000, num_topics=5)
+    assert_frequencies(
+        np.bincount((task.complement - task.topic) % 5), [0, *[0.25] * 4]
+    )
+
+
+def test_a_hundred_thousand_products_take_little_memory():
+    """A few numbers a product, where a table products x products would take 80 GB."""
+    tracemalloc.start()
+    task = Recommender(num_products=100_000)
+    rng = np.random.default_rng(0)
+    state = task.reset(1000, rng)
+    for _ in range(5):
+        state, _, _ = task.transition(state, rng.integers(100_000, size=1000), rng)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 20e6
+    env = SASVectorEnv(task, 4)
+    returns = episode_returns(env, RandomPolicy(seed=0), num_episodes=4, seed=0)
+    assert (returns >= 0).all()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"availability": 1.2}, r"availability must be numbers in \[0, 1\]"),
+        ({"availability": [0.5] * 3}, "availability must have 100 columns"),
+        ({"num_topics": 1}, "num_topics must be a whole number from 2 up, got 1"),
+        ({"num_topics": 2.0}, "num_topics must be a whole number from 2 up, got 2.0"),
+        ({"num_products": 9}, "num_products must be a whole number from 10 up, got 9"),
+        ({"num_recommendations": 0}, "num_recommendations must be .* from 1 up, got 0"),
+        ({"num_recommendations": True}, "num_recommendations must be .*, got True"),
+        ({"catalogue_seed": -1}, "catalogue_seed must be .* from 0 up, got -1"),
+        ({"catalogue_seed": None}, "catalogue_seed must be .* from 0 up, got None"),
+        (
+            {"max_profit": -1.0},
+            "max_profit must be a finite number at least 0, got -1.0",
+        ),
+        ({"max_profit": np.inf}, "max_profit must be a finite number at least 0"),
+        ({"topic_decay": np.nan}, "topic_decay must be a finite number at least 0"),
+        ({"product_decay": "2"}, "product_decay must be a finite number .*, got '2'"),
+        (
+            {"min_appeal": 1.1},
+            r"min_appeal must be a finite number in \[0, 1\], got 1.1",
+        ),
+        ({"min_pull": -0.1}, r"min_pull must be a finite number in \[0, 1\], got -0.1"),
+        ({"fatigue": 2}, r"fatigue must be a finite number in \[0, 1\], got 2"),
+        ({"taste_sharpness": -1}, "taste_sharpness must be .* at least 0, got -1"),
+    ],
+)
+def test_a_shop_that_makes_no_sense_names_the_culprit(options, message):
+    with pytest.raises(ValueError, match=message):
+        Recommender(**options)
