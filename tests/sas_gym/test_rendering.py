@@ -115,7 +115,7 @@ def test_every_state_has_a_picture_of_its_own(task, states):
 
 
 def test_drawing_changes_neither_state_nor_set():
-    for task in SPECS:
+    for task in TASKS:
         state = a_state(task())
         mask = all_possible(task(), state)
         before = state.copy(), mask.copy()

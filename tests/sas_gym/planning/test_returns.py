@@ -8,7 +8,7 @@ import pytest
 from gymnasium.wrappers import TimeLimit
 from helpers.statistical import assert_mean
 
-from sas_gym import RandomPolicy, (
+from sas_gym import (
     SPECS,
     Maze,
     RandomPolicy,
