@@ -189,6 +189,23 @@ class Recommender(Task):
         """
         return self.purchase_probability(state) * self.profit
 
+    def product_features(self) -> Floats:
+        """Return what is known of each product, [A, 3 + 2 num_topics].
+
+        Its profit as a share of the largest, its appeal and its pull; then which topic
+        it belongs to, and which one it leads to.
+        """
+        topics = np.arange(self.num_topics)
+        numbers = [self.profit / max(self.profit.max(), 1e-300), self.appeal, self.pull]
+        return np.concatenate(
+            [
+                np.stack(numbers, axis=1),
+                self.topic[:, None] == topics,
+                self.complement[:, None] == topics,
+            ],
+            axis=1,
+        )
+
     def drift(self, state: States, product: ArrayLike, bought: ArrayLike) -> States:
         """Return the contexts to which recommendations lead: no chance is left in it.
 
