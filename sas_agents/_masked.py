@@ -36,9 +36,7 @@ def with_policy_class(init: Init[P]) -> Init[P]:
     """
 
     @wraps(init)
-    def resolving(
-        self: MaskedAlgorithm, policy: Any, *args: P.args, **kwargs: P.kwargs
-    ) -> None:
+    def resolving(self: Any, policy: Any, /, *args: P.args, **kwargs: P.kwargs) -> None:
         init(self, self.policy_class_of(policy), *args, **kwargs)
 
     return resolving

@@ -59,7 +59,7 @@ class MaskedFeatures(FeaturesWithoutMask, BasePolicy):
     _action_mask: th.Tensor
 
     def make_features_extractor(self) -> BaseFeaturesExtractor:
-        """Build the features extractor of the state, with the mask beside it if asked."""
+        """Build the features of the state, with the mask beside them if asked."""
         features = super().make_features_extractor()
         if not self.mask_in_features:
             return features
@@ -99,7 +99,7 @@ class FeaturesBesideMask(BaseFeaturesExtractor):
         return th.cat([self.state_features(state), action_mask.float()], dim=1)
 
 
-class MaskedDistribution:
+class MaskedDistribution(BasePolicy):
     """What keeps the actions of an actor-critic policy inside the action set.
 
     `forward`, `evaluate_actions` and `get_distribution` of Stable-Baselines3 all take
@@ -145,14 +145,14 @@ class MaskedActorCriticPolicy(MaskedDistribution, ActorCriticPolicy, MaskedFeatu
     """An actor and a critic with hidden layers, for a vector."""
 
 
-class CnnFeatures:
+class CnnFeatures(BasePolicy):
     """Makes a policy one for images."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **({"features_extractor_class": NatureCNN} | kwargs))
 
 
-class MultiInputFeatures:
+class MultiInputFeatures(BasePolicy):
     """Makes a policy one for a dict of observations."""
 
     def __init__(
@@ -162,14 +162,17 @@ class MultiInputFeatures:
         super().__init__(observation_space, *args, **(defaults | kwargs))
 
 
-class LinearFeatures:
+class LinearFeatures(BasePolicy):
     """Makes a policy linear in the paper's features."""
 
     def __init__(
         self, observation_space: spaces.Dict, *args: Any, **kwargs: Any
     ) -> None:
         features = default_features(bare_space(observation_space))
-        defaults = {"net_arch": [], "features_extractor_class": features}
+        defaults: dict[str, Any] = {
+            "net_arch": [],
+            "features_extractor_class": features,
+        }
         super().__init__(observation_space, *args, **(defaults | kwargs))
 
 

@@ -17,6 +17,7 @@ from stable_baselines3.common.distributions import (
 )
 from stable_baselines3.common.env_util import make_vec_env as sb3_make_vec_env
 from stable_baselines3.common.evaluation import evaluate_policy
+from stable_baselines3.common.utils import set_random_seed
 from stable_baselines3.common.vec_env import DummyVecEnv
 
 import sas_agents
@@ -89,9 +90,7 @@ def test_train_is_the_originals(algorithm):
 
 @every_algorithm
 @pytest.mark.parametrize("num_envs", [1, 3])
-def test_everything_available_reproduces_the_original(
-    algorithm, num_envs, monkeypatch
-):
+def test_everything_available_reproduces_the_original(algorithm, num_envs, monkeypatch):
     """Bit for bit, after several updates with the same seed."""
     options = SMALL[algorithm]
     if algorithm is MaskedRecurrentPPO:
@@ -143,9 +142,7 @@ def test_an_update_equals_that_of_maskable_ppo():
     """On the same batch, from the same parameters, to rounding."""
     settings = {"n_steps": 64, "batch_size": 32, "n_epochs": 4, "ent_coef": 0.01}
     ours = MaskedPPO("MlpPolicy", maze(), seed=0, device="cpu", **settings)
-    theirs = MaskablePPO(
-        "MlpPolicy", maskable_maze(), seed=1, device="cpu", **settings
-    )
+    theirs = MaskablePPO("MlpPolicy", maskable_maze(), seed=1, device="cpu", **settings)
     theirs.policy.load_state_dict(ours.policy.state_dict())
     ours.learn(0)
     theirs.learn(0)
@@ -159,7 +156,7 @@ def test_an_update_equals_that_of_maskable_ppo():
     copied.full = True
     before = ours.policy.action_net.weight.clone()
     for model in (ours, theirs):
-        np.random.seed(0)
+        set_random_seed(0)
         model.train()
     assert not th.equal(before, ours.policy.action_net.weight)
     assert_same_parameters(ours, theirs, rtol=1e-5, atol=1e-7)
