@@ -21,7 +21,13 @@ from stable_baselines3.common.vec_env import (
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvObs, VecEnvStepReturn
 
 from sas_gym import MaskInObservation
-from sas_gym.masks import MASK_KEY, int_mask, masked_space, with_mask
+from sas_gym.masks import (
+    MASK_KEY,
+    check_masks,
+    discrete_actions,
+    masked_space,
+    with_mask,
+)
 
 TensorObs = dict[str, th.Tensor]
 
@@ -116,7 +122,7 @@ class VecMaskInObservation(VecEnvWrapper):
                 "masks must be in the observations before these are normalised: write "
                 "VecNormalize(VecMaskInObservation(venv), norm_obs_keys=[...])"
             )
-        self._num_actions = int(_discrete(venv.action_space).n)
+        self._num_actions = int(discrete_actions(venv.action_space).n)
         super().__init__(venv, masked_space(venv.observation_space, self._num_actions))
 
     def reset(self) -> VecEnvObs:
@@ -128,10 +134,13 @@ class VecMaskInObservation(VecEnvWrapper):
         """Finish a step in every lane."""
         obs, rewards, dones, infos = self.venv.step_wait()
         for info in (infos[lane] for lane in np.flatnonzero(dones)):
-            final_mask = np.asarray(
-                info.get(MASK_KEY, np.ones(self._num_actions)), bool
+            final_mask = check_masks(
+                info.get(MASK_KEY, np.ones(self._num_actions)),
+                self._num_actions,
+                f"info[{MASK_KEY!r}]",
+                batch_shape=(),
+                final=True,
             )
-            final_mask = final_mask if final_mask.any() else ~final_mask
             info["terminal_observation"] = with_mask(
                 info["terminal_observation"], final_mask
             )
@@ -142,7 +151,7 @@ class VecMaskInObservation(VecEnvWrapper):
         ]
         return with_mask(obs, self._masks(current)), rewards, dones, infos
 
-    def _masks(self, infos: list[dict[str, Any]]) -> NDArray[np.int8]:
+    def _masks(self, infos: list[dict[str, Any]]) -> NDArray[np.bool_]:
         if all(MASK_KEY in info for info in infos):
             masks = [info[MASK_KEY] for info in infos]
         elif self.venv.has_attr("action_masks"):
@@ -153,7 +162,9 @@ class VecMaskInObservation(VecEnvWrapper):
                 "(key 'action_mask'), return info['action_mask'] from reset and step, "
                 "or write a method action_masks()"
             )
-        return check_masks(np.stack(masks), self._num_actions)
+        return check_masks(
+            np.stack(masks), self._num_actions, batch_shape=(self.num_envs,)
+        )
 
 
 class MaskedAlgorithm(BaseAlgorithm):
@@ -178,13 +189,16 @@ class MaskedAlgorithm(BaseAlgorithm):
         env: gym.Env[Any, Any] | VecEnv, verbose: int = 0, monitor_wrapper: bool = True
     ) -> VecEnv:
         """Wrap as Stable-Baselines3 does, and put the masks into the observations."""
-        if not isinstance(env, VecEnv) and not has_mask(env.observation_space):
-            _discrete(env.action_space)
+        # SB3 rejects other action spaces itself, with a message of its own.
+        wrap = isinstance(env.action_space, spaces.Discrete) and not has_mask(
+            env.observation_space
+        )
+        if wrap and not isinstance(env, VecEnv):
             env = MaskInObservation(env)
         vec_env = BaseAlgorithm._wrap_env(env, verbose, monitor_wrapper)
-        if has_mask(vec_env.observation_space):
-            return vec_env
-        return VecMaskInObservation(vec_env)
+        if wrap and not has_mask(vec_env.observation_space):
+            return VecMaskInObservation(vec_env)
+        return vec_env
 
     def learn(
         self, total_timesteps: int, callback: MaybeCallback = None, **kwargs: Any
@@ -237,29 +251,6 @@ def require_mask(
             "the environment in sas_gym.MaskInObservation, or a VecEnv in "
             "sas_agents.VecMaskInObservation), or pass action_masks=..."
         )
-    check_masks(np.asarray(observation[MASK_KEY]), num_actions)
+    check_masks(observation[MASK_KEY], num_actions)
     masked: dict[str, NDArray[Any]] = observation
     return masked
-
-
-def check_masks(masks: NDArray[Any], num_actions: int) -> NDArray[np.int8]:
-    """Return masks [..., A] as int8, or say what is wrong with them."""
-    if masks.shape[-1:] != (num_actions,):
-        raise ValueError(
-            f"an action mask must have one number an action, {num_actions}; got shape "
-            f"{masks.shape}"
-        )
-    masks = int_mask(masks)
-    if not masks.any(axis=-1).all():
-        raise ValueError(
-            "an action mask offers no action: a policy has nothing to choose"
-        )
-    return masks
-
-
-def _discrete(space: gym.Space[Any]) -> "spaces.Discrete[np.int64]":
-    assert isinstance(space, spaces.Discrete), (
-        f"The algorithm only supports {spaces.Discrete} as action spaces but {space} "
-        "was provided"
-    )
-    return space

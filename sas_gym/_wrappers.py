@@ -14,7 +14,7 @@ from sas_gym.action_sets._sampler import ALL_ENVS, ActionSetSampler
 from sas_gym.masks import (
     MASK_KEY,
     OnUnavailable,
-    as_mask,
+    check_masks,
     check_on_unavailable,
     discrete_actions,
     int_mask,
@@ -44,7 +44,7 @@ class _MaskWrapper(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
     ) -> None:
         RecordConstructorArgs.__init__(self, **recorded)
         super().__init__(env)
-        self._actions = discrete_actions(env)
+        self._actions = discrete_actions(env.action_space)
         self._num_actions = int(self._actions.n)
         self._in_observation = in_observation
         if in_observation:
@@ -91,12 +91,9 @@ class _MaskWrapper(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         if not told:
             return None
         channel, values = next(iter(told.items()))
-        mask = as_mask(values, self._num_actions, channel)
-        if not mask.any() and not terminated:
-            raise ValueError(
-                f"{channel} of {self.env} offers no action in a state that is not final"
-            )
-        return mask if mask.any() else ~mask
+        return check_masks(
+            values, self._num_actions, channel, batch_shape=(), final=terminated
+        )
 
     def _required(self, mask: Mask | None) -> Mask:
         if mask is None:
