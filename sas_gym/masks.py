@@ -8,7 +8,7 @@ from gymnasium.spaces import Dict, Discrete, MultiBinary
 from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
 
-from sas_gym.action_sets import Mask
+from sas_gym._types import Mask
 
 MASK_KEY = "action_mask"
 """Key of the action mask in observations and infos."""
@@ -123,8 +123,8 @@ def check_masks(
         return checked
     if not final:
         raise ValueError(
-            f"{source} offers no action in a state that is not final: draw the set "
-            "again, or let an action such as waiting always be available"
+            f"{source} offers no action: draw the set again, or let an action such as "
+            "waiting always be available"
         )
     return checked | ~has_action
 
