@@ -10,9 +10,14 @@ from hypothesis import strategies as st
 from stable_baselines3.common.utils import obs_as_tensor
 
 from sas_agents import SASNPG, SASPG, SASQ, make_vec_env
-from sas_agents._estimators import entropy, masked_log_probs
-from sas_agents._masking import mask_out, sample
-from sas_agents._scores import chosen_log_probs, score_dot, score_norms
+from sas_agents._estimators import entropy
+from sas_agents._masked_ops import (
+    chosen_log_probs,
+    mask_out,
+    masked_log_probs,
+    sample,
+)
+from sas_agents._scores import score_dot, score_norms
 from sas_gym.masks import MASK_KEY, masked_space
 
 NUM_ROWS = 4

@@ -21,7 +21,7 @@ from stable_baselines3.common.vec_env import (
 
 import sas_gym
 from sas_agents import VecMaskInObservation, VectorEnvAdapter, make_vec_env
-from sas_agents._masking import has_mask
+from sas_agents._features import has_mask
 from sas_gym import SPECS
 from sas_gym.masks import sample_actions
 
