@@ -2,10 +2,10 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-# Small networks and arrays: with more threads than this they run many times slower.
+# Small networks and arrays run many times slower on more threads than one.
 export OMP_NUM_THREADS := 1
 
-.PHONY: run tour test bench format clean
+.PHONY: run tour test lint types unit notebooks bench format clean
 
 run: $(VENV)/installed
 	$(BIN)/python examples/train.py
@@ -13,11 +13,20 @@ run: $(VENV)/installed
 tour: $(VENV)/installed
 	$(BIN)/python examples/tour.py
 
-test: $(VENV)/installed
+# Everything that CI checks, the fast checks first.
+test: lint types unit notebooks
+
+lint: $(VENV)/installed
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
+
+types: $(VENV)/installed
 	$(BIN)/mypy
-	$(BIN)/pytest -n 2
+
+unit: $(VENV)/installed
+	$(BIN)/pytest -n 2 --cov
+
+notebooks: $(VENV)/installed
 	SAS_EXAMPLES_SIZE=small $(BIN)/pytest --nbmake -n 2 examples
 
 bench: $(VENV)/installed
@@ -30,7 +39,7 @@ format: $(VENV)/installed
 	$(BIN)/ruff check --fix .
 
 clean:
-	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build dist .coverage .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 # torch is pinned before the rest: a range alone would take the newest build.
 $(VENV)/installed: pyproject.toml

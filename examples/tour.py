@@ -1,21 +1,30 @@
-"""A tour of the environments: what random play is worth, and how each one looks.
+"""A tour of the environments: the return of random play, and how each one looks.
 
-python examples/tour.py
+    python examples/tour.py
+
+It prints a table and saves pictures to `examples/pictures/`: for every environment the
+first steps of an episode, and a moving picture of the best policy in the Bay Area.
 """
 
+import re
 from pathlib import Path
+from typing import Any
 
 import gymnasium as gym
 import numpy as np
 from matplotlib.image import imsave
 from numpy.typing import NDArray
+from PIL import Image
 
 from sas_gym import SPECS, RandomPolicy, episode_returns
-from sas_gym.masks import sample_actions
+from sas_gym.planning import solve
 
 NUM_EPISODES = 10_000
 NUM_FRAMES = 3
 PICTURES = Path(__file__).parent / "pictures"
+# An episode in which the best policy waits twice for a road to open.
+MOVING_SEED = 9
+MILLISECONDS_PER_FRAME = 1200
 
 
 def random_return(env_id: str) -> tuple[float, float]:
@@ -27,12 +36,12 @@ def random_return(env_id: str) -> tuple[float, float]:
 
 def film_strip(env_id: str) -> NDArray[np.uint8]:
     """Draw the first steps of an episode side by side: the action set changes."""
-    env = gym.make(env_id, render_mode="rgb_array")
-    rng = np.random.default_rng(2)
+    env: Any = gym.make(env_id, render_mode="rgb_array")
+    env.action_space.seed(2)
     _, info = env.reset(seed=2)
     frames = [env.render()]
     while len(frames) < NUM_FRAMES:
-        action = sample_actions(info["action_mask"][None], rng)[0]
+        action = env.action_space.sample(mask=info["action_mask"])
         _, _, terminated, truncated, info = env.step(action)
         if terminated or truncated:
             _, info = env.reset()
@@ -40,20 +49,49 @@ def film_strip(env_id: str) -> NDArray[np.uint8]:
     return np.concatenate(frames, axis=1)
 
 
+def save_moving_picture(path: Path) -> None:
+    """Save an episode of the best policy in the Bay Area as a GIF."""
+    env: Any = gym.make("SAS/BayArea-v0", render_mode="rgb_array")
+    policy = solve(env.unwrapped.tabular()).policy
+    obs, _ = env.reset(seed=MOVING_SEED)
+    frames, done = [env.render()], False
+    while not done:
+        action, _ = policy.predict(obs)
+        obs, _, terminated, truncated, _ = env.step(action)
+        frames.append(env.render())
+        done = terminated or truncated
+    first, *others = (Image.fromarray(frame).quantize(64) for frame in frames)
+    first.save(
+        path,
+        append_images=others,
+        duration=MILLISECONDS_PER_FRAME,
+        loop=0,
+        save_all=True,
+    )
+
+
+def snake_case(env_id: str) -> str:
+    """Turn an id such as `SAS/BayArea-v0` into `bay_area`."""
+    name = env_id.removeprefix("SAS/").split("-v")[0]
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
+
+
 def main() -> None:
     """Print the table and save the pictures."""
     PICTURES.mkdir(exist_ok=True)
     print(f"Random play, {NUM_EPISODES:,} episodes, default arguments, seed 0")
     print(f"{'environment':24} {'actions':>7} {'mean return':>12} {'std. error':>11}")
-    for task in SPECS:
-        num_actions = gym.make(task.id).action_space.n
-        mean, error = random_return(task.id)
-        print(f"{task.id:24} {num_actions:7} {mean:12.3f} {error:11.3f}")
+    for spec in SPECS:
+        env: Any = gym.make(spec.id)
+        mean, error = random_return(spec.id)
+        print(f"{spec.id:24} {env.action_space.n:7} {mean:12.3f} {error:11.3f}")
     print(f"\nThe first {NUM_FRAMES} steps of an episode, as pictures:")
-    for task in SPECS:
-        path = PICTURES / f"{task.task.rsplit('.')[-1].split(':')[0]}.png"
-        imsave(path, film_strip(task.id))
+    for spec in SPECS:
+        path = PICTURES / f"{snake_case(spec.id)}.png"
+        imsave(path, film_strip(spec.id))
         print(path)
+    save_moving_picture(PICTURES / "bay_area.gif")
+    print(PICTURES / "bay_area.gif")
 
 
 if __name__ == "__main__":

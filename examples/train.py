@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import gymnasium as gym
 import numpy as np
 import torch as th
+from jaxtyping import Float
 from matplotlib.figure import Figure
-from numpy.typing import NDArray
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.evaluation import evaluate_policy
 from tqdm import tqdm
@@ -25,47 +25,51 @@ DOMAINS = {
     "SAS/Maze-v0": "Maze",
     "SAS/Recommender-v0": "Recommender",
 }
-# The Okabe-Ito colours, which everybody can tell apart.
+# Okabe-Ito colours, safe for colour-blind readers.
 AGENTS = {SASPG: "#0072B2", SASNPG: "#009E73", SASQ: "#D55E00"}
 NUM_STEPS = 300_000
 NUM_ENVS = 64
 NUM_EVALUATIONS = 1_000
+WINDOW = 100
 SEED = 0
 PICTURE = Path(__file__).parent / "pictures" / "learning.png"
 
 
 class Run(NamedTuple):
-    """What came of training one agent on one domain."""
+    """The result of training one agent on one domain."""
 
     mean: float
+    """Mean return of the evaluation."""
     error: float
-    curve: NDArray[np.float64]
-    """Steps and mean return of the last episodes, [T, 2]."""
+    """Standard error of that mean."""
+    curve: Float[np.ndarray, "T 2"]
+    """Training steps, and the mean return of the last episodes."""
 
 
-class Watch(BaseCallback):
-    """Moves a progress bar, and notes the learning curve."""
+class LearningCurve(BaseCallback):
+    """Records the learning curve and updates a progress bar."""
 
     def __init__(self, bar: Any) -> None:
         super().__init__()
         self.bar = bar
-        self.curve: list[tuple[int, float]] = []
+        self.points: list[tuple[int, float]] = []
 
     def _on_step(self) -> bool:
         self.bar.update(self.training_env.num_envs)
-        episodes = self.model.ep_info_buffer
-        # Not before it is full: the first episodes to end are short ones.
-        if len(episodes) == episodes.maxlen and self.n_calls % 32 == 0:
+        episodes = self.model.ep_info_buffer or ()
+        # Not before the window is full: the first episodes to end are short ones.
+        if len(episodes) == WINDOW and self.n_calls % 32 == 0:
             mean = float(np.mean([episode["r"] for episode in episodes]))
-            self.curve.append((self.num_timesteps, mean))
+            self.points.append((self.num_timesteps, mean))
         return True
 
 
 def train(env_id: str, agent: Any, bar: Any) -> Run:
-    """Train an agent with its defaults, and evaluate it as it is meant to act."""
-    model = agent("LinearPolicy", make_vec_env(env_id, NUM_ENVS, seed=SEED), seed=SEED)
-    watch = Watch(bar)
-    model.learn(NUM_STEPS, watch)
+    """Train an agent with its defaults, and evaluate it the way it acts."""
+    env = make_vec_env(env_id, NUM_ENVS, seed=SEED)
+    model = agent("LinearPolicy", env, stats_window_size=WINDOW, seed=SEED)
+    curve = LearningCurve(bar)
+    model.learn(NUM_STEPS, curve)
     returns, _ = evaluate_policy(
         model,
         make_vec_env(env_id, NUM_ENVS, seed=SEED + 1),
@@ -73,25 +77,24 @@ def train(env_id: str, agent: Any, bar: Any) -> Run:
         deterministic=agent is SASQ,
         return_episode_rewards=True,
     )
-    error = np.std(returns, ddof=1) / np.sqrt(len(returns))
-    return Run(float(np.mean(returns)), float(error), np.array(watch.curve))
+    error = np.std(returns, ddof=1) / np.sqrt(NUM_EVALUATIONS)
+    return Run(float(np.mean(returns)), float(error), np.array(curve.points))
 
 
 def print_table(runs: dict[tuple[str, Any], Run]) -> None:
-    """Print the returns, and where they lie between random play and the optimum."""
-    print(f"{NUM_STEPS:,} steps, {NUM_ENVS} lanes, seed {SEED}, defaults")
+    """Print the returns, and their share of the way from random play to the optimum."""
+    print(f"{NUM_STEPS:,} steps in {NUM_ENVS} environments, seed {SEED}, defaults")
     print(
         f"{'environment':20} {'agent':7} {'mean return':>18} "
-        f"{'optimum':>9} {'score':>7}"
+        f"{'optimum':>9} {'normalized':>10}"
     )
     for (env_id, agent), run in runs.items():
         env = gym.make(env_id)
-        score = normalized_score(env, run.mean)
         print(
             f"{env_id:20} {agent.__name__:7} {run.mean:9.3f} ± {run.error:6.3f}"
-            f" {optimal_return(env):9.3f} {score:7.1%}"
+            f" {optimal_return(env):9.3f} {normalized_score(env, run.mean):10.1%}"
         )
-    print("score: 0 % is random play, 100 % the optimum (or the best that is known)")
+    print("normalized: 0 % is random play, 100 % the optimum (or the best known value)")
 
 
 def draw_curves(runs: dict[tuple[str, Any], Run]) -> None:
@@ -107,7 +110,7 @@ def draw_curves(runs: dict[tuple[str, Any], Run]) -> None:
             steps, returns = runs[env_id, agent].curve.T
             axes.plot(steps / 1000, returns, color=colour, label=agent.__name__)
         axes.set(title=title, xlabel="thousand steps")
-    figure.axes[0].set_ylabel("return, mean of the last 100 episodes")
+    figure.axes[0].set_ylabel(f"return, mean of the last {WINDOW} episodes")
     figure.axes[0].legend()
     PICTURE.parent.mkdir(exist_ok=True)
     figure.savefig(PICTURE, dpi=120)

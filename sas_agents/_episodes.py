@@ -1,46 +1,54 @@
 """Whole episodes of the current policy, as a batch."""
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import torch as th
 from gymnasium import spaces
+from jaxtyping import Bool, Float, Int
 from numpy.typing import NDArray
 from stable_baselines3.common.buffers import BaseBuffer
 from stable_baselines3.common.utils import obs_as_tensor
 
-from sas_agents._masking import TensorObs
+from sas_agents._features import TensorObs
 
-Arrays = dict[str, NDArray[Any]]
+ArrayObs = dict[str, NDArray[Any]]
 
 
 class Episodes(NamedTuple):
     """Every step of some whole episodes, B in all."""
 
     observations: TensorObs
-    actions: th.Tensor
-    """Actions taken, [B]."""
-    returns: th.Tensor
-    """Discounted sum of the rewards from each step to its episode's end, [B]."""
+    actions: Int[th.Tensor, " B"]
+    returns: Float[th.Tensor, " B"]
+    """Discounted sum of the rewards from each step to its episode's end."""
     num_episodes: int
 
 
 class EpisodeBuffer(BaseBuffer):
-    """Collects, in every lane, the episodes that begin in the first `n_steps` steps.
+    """Collects, in every environment, the episodes that start in the first steps.
 
-    A rollout starts all lanes anew and goes on until each of these episodes has ended.
-    What a lane plays after that does not count. So whether an episode counts is settled
-    before it is played, and the sum over those that do has, by Wald's identity, the
-    expected number of episodes times the expectation of one: it favours neither short
-    episodes nor long ones, and no episode is cut.
+    A rollout resets all environments and continues until each episode that started in
+    the first `buffer_size` steps has ended. What an environment plays after that does
+    not count. So whether an episode counts is decided before it is played, and the sum
+    over those that do has, by Wald's identity, the expected number of episodes times
+    the expectation of one: it favours neither short episodes nor long ones, and no
+    episode is cut.
 
-    The arguments are those of Stable-Baselines3's rollout buffers.
+    Args:
+        buffer_size: Number of steps in which episodes that count start.
+        observation_space: Space of the observations, with the mask.
+        action_space: Space of the actions.
+        device: Where the tensors of `episodes` are.
+        gamma: Discount of the returns.
+        gae_lambda: Not used; Stable-Baselines3 passes it to every rollout buffer.
+        n_envs: Number of environments.
     """
 
     def __init__(
         self,
         buffer_size: int,
-        observation_space: spaces.Dict,
+        observation_space: spaces.Space[Any],
         action_space: spaces.Space[Any],
         device: th.device | str = "auto",
         gamma: float = 0.99,
@@ -52,10 +60,10 @@ class EpisodeBuffer(BaseBuffer):
         self.reset()
 
     def reset(self) -> None:
-        """Forget everything; all lanes begin an episode."""
-        self._observations: list[Arrays] = []
-        self._actions: list[NDArray[np.int64]] = []
-        self._rewards: list[NDArray[np.floating[Any]]] = []
+        """Forget everything; an episode starts in every environment."""
+        self._observations: list[ArrayObs] = []
+        self._actions: list[NDArray[Any]] = []
+        self._rewards: list[NDArray[Any]] = []
         self._dones: list[NDArray[np.bool_]] = []
         self._counts: list[NDArray[np.bool_]] = []
         self._counting = np.ones(self.n_envs, dtype=bool)
@@ -67,18 +75,18 @@ class EpisodeBuffer(BaseBuffer):
 
     def add(
         self,
-        observation: Arrays,
-        action: NDArray[np.int64],
-        reward: NDArray[np.floating[Any]],
-        done: NDArray[np.bool_],
+        observation: ArrayObs,
+        action: Int[NDArray[Any], " N"],
+        reward: Float[NDArray[Any], " N"],
+        done: Bool[NDArray[Any], " N"],
     ) -> None:
-        """Add one step of every lane.
+        """Add one step of every environment.
 
         Args:
-            observation: What was observed, each [N, ...].
-            action: The actions taken, [N].
-            reward: Their rewards, [N].
-            done: Which episodes have ended, [N].
+            observation: The observations before the step, by key.
+            action: The actions taken.
+            reward: Their rewards.
+            done: Which episodes have ended with the step.
         """
         self._observations.append(observation)
         self._actions.append(action)
@@ -97,9 +105,8 @@ class EpisodeBuffer(BaseBuffer):
             key: np.stack([step[key] for step in self._observations])[counts]
             for key in self._observations[0]
         }
-        observations: TensorObs = obs_as_tensor(arrays, self.device)
         return Episodes(
-            observations,
+            cast("TensorObs", obs_as_tensor(arrays, self.device)),
             self.to_torch(np.stack(self._actions)[counts]),
             self.to_torch(returns[counts].astype(np.float32)),
             int(dones[counts].sum()),
@@ -110,9 +117,9 @@ class EpisodeBuffer(BaseBuffer):
 
 
 def discounted_returns(
-    rewards: NDArray[np.floating[Any]], dones: NDArray[np.bool_], gamma: float
-) -> NDArray[np.float64]:
-    """Sum the rewards to come, up to the end of the episode, all [T, N]."""
+    rewards: Float[NDArray[Any], "T N"], dones: Bool[NDArray[Any], "T N"], gamma: float
+) -> Float[NDArray[np.float64], "T N"]:
+    """Sum the discounted rewards from each step to the end of its episode."""
     returns = np.zeros(rewards.shape)
     following = np.zeros(rewards.shape[1])
     for t in reversed(range(len(rewards))):

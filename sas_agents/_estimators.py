@@ -1,55 +1,50 @@
 """The paper's mathematics as pure functions of tensors."""
 
 import torch as th
-
-from sas_agents._masking import mask_out
-
-
-def masked_log_probs(scores: th.Tensor, action_mask: th.Tensor) -> th.Tensor:
-    """Log of the softmax over the available actions, both [B, A]; -inf elsewhere.
-
-    The shift that keeps it from overflowing is the maximum over the available actions:
-    by that over all of them, whatever is available could underflow to 0 / 0.
-    """
-    return mask_out(scores, action_mask).log_softmax(dim=-1)
+from jaxtyping import Float
 
 
-def entropy(log_probs: th.Tensor) -> th.Tensor:
-    """Entropy over the available actions, [B, A] to [B]."""
+def entropy(log_probs: Float[th.Tensor, "B A"]) -> Float[th.Tensor, " B"]:
+    """Entropy over the available actions."""
     return -(log_probs.exp() * log_probs.clamp_min(-1e30)).sum(dim=-1)
 
 
-def q_bar(q: th.Tensor, probs: th.Tensor) -> th.Tensor:
-    """Mean action value under the policy, q and probs [B, A] to [B]."""
-    return (q * probs).sum(dim=-1)
+def q_bar(
+    q_values: Float[th.Tensor, "B A"], probs: Float[th.Tensor, "B A"]
+) -> Float[th.Tensor, " B"]:
+    """Mean action value under the policy, given the action set."""
+    return (q_values * probs).sum(dim=-1)
 
 
 def advantages(
-    returns: th.Tensor, baselines: th.Tensor, weights: th.Tensor
-) -> th.Tensor:
-    """Returns [B] plus the weighted baselines [B, K], for weights [K]."""
+    returns: Float[th.Tensor, " B"],
+    baselines: Float[th.Tensor, "B K"],
+    weights: Float[th.Tensor, " K"],
+) -> Float[th.Tensor, " B"]:
+    """Returns plus the weighted baselines."""
     return returns + baselines @ weights
 
 
 def baseline_weights(
-    score_norm: th.Tensor, returns: th.Tensor, baselines: th.Tensor, ridge: float = 1e-6
-) -> th.Tensor:
-    """Weights that minimise the variance of score * (return + weights . baselines).
+    score_norm: Float[th.Tensor, " B"],
+    returns: Float[th.Tensor, " B"],
+    baselines: Float[th.Tensor, "B K"],
+    ridge: float,
+) -> Float[th.Tensor, " K"]:
+    """The paper's lambda, which minimises the variance of the gradient estimate.
 
-    They are -(E[B'B])^-1 E[B'C] of the paper's Lemma 4. As the columns of B are the
-    score times a baseline, and C is the score times the return, only the score's norm
-    enters: a least-squares fit of the returns on the baselines, in which a sample
-    counts by the squared norm of its score.
+    The estimate is score * (return + weights . baselines), and the weights are
+    -(E[B'B])^-1 E[B'C] of Lemma 4. As the columns of B are the score times a baseline,
+    and C is the score times the return, only the score's norm enters: a least-squares
+    fit of the returns on the baselines, in which a sample is weighted by the squared
+    norm of its score.
 
     Args:
-        score_norm: Norm of each sample's score, [B].
-        returns: Return of each sample, [B].
-        baselines: Baseline values of each sample, [B, K].
+        score_norm: Norm of each sample's score.
+        returns: Return of each sample.
+        baselines: Baseline values of each sample.
         ridge: Term added to the diagonal, relative to its mean, so that it can be
             inverted while the baselines are equal or zero.
-
-    Returns:
-        One weight per baseline, [K].
     """
     weighted = (score_norm**2)[:, None] * baselines
     gram = (weighted.T @ baselines).double()
@@ -61,34 +56,36 @@ def baseline_weights(
 
 
 def gradient_variance(
-    score_norm: th.Tensor, advantage: th.Tensor, mean_gradient_norm: th.Tensor
-) -> th.Tensor:
+    score_norm: Float[th.Tensor, " B"],
+    advantage: Float[th.Tensor, " B"],
+    mean_gradient_norm: Float[th.Tensor, ""],
+) -> Float[th.Tensor, ""]:
     """Total variance of a sample's gradient estimate, score * advantage.
 
     Args:
-        score_norm: Norm of each sample's score, [B].
-        advantage: What it is multiplied with, [B].
-        mean_gradient_norm: Norm of the mean estimate, [].
+        score_norm: Norm of each sample's score.
+        advantage: What it is multiplied with.
+        mean_gradient_norm: Norm of the mean estimate.
     """
     return ((score_norm * advantage) ** 2).mean() - mean_gradient_norm**2
 
 
 def td_target(
-    reward: th.Tensor,
-    not_done: th.Tensor,
-    discount: th.Tensor | float,
-    next_q: th.Tensor,
-    next_q_online: th.Tensor | None = None,
-) -> th.Tensor:
+    reward: Float[th.Tensor, "B 1"],
+    not_done: Float[th.Tensor, "B 1"],
+    discount: Float[th.Tensor, "B 1"] | float,
+    next_q: Float[th.Tensor, "B A"],
+    next_q_online: Float[th.Tensor, "B A"] | None = None,
+) -> Float[th.Tensor, "B 1"]:
     """Target of SAS-Q: the reward and the best *available* value that follows.
 
     Args:
-        reward: Rewards, [B, 1].
-        not_done: 1 where the episode goes on, 0 where it has ended, [B, 1].
-        discount: The discount, one number or [B, 1].
-        next_q: Target network's values, minus infinity where unavailable, [B, A].
+        reward: Rewards.
+        not_done: 1 where the episode continues, 0 where it has ended.
+        discount: The discount, one for all or one per sample.
+        next_q: Target network's values, minus infinity where unavailable.
         next_q_online: Online network's values likewise, if it is to choose the action
-            that the target network evaluates (double Q-learning), [B, A].
+            that the target network evaluates (double Q-learning).
     """
     if next_q_online is None:
         best = next_q.max(dim=1, keepdim=True).values

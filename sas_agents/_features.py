@@ -1,21 +1,28 @@
-"""The paper's features: a Fourier basis, one-hot states, the vector itself."""
+"""Features of the state alone: the paper's, and how the mask is left out of them."""
 
 from itertools import product
-from typing import Any
+from typing import Any, ClassVar
 
 import gymnasium as gym
 import numpy as np
 import torch as th
 from gymnasium import spaces
 from numpy.typing import NDArray
+from stable_baselines3.common.policies import BaseModel
+from stable_baselines3.common.preprocessing import preprocess_obs
 from stable_baselines3.common.torch_layers import (
     BaseFeaturesExtractor,
     CombinedExtractor,
     FlattenExtractor,
+    NatureCNN,
 )
 
-# Of order 3, that makes 256 features.
-MOST_FOURIER_AXES = 4
+from sas_gym.masks import MASK_KEY
+
+TensorObs = dict[str, th.Tensor]
+
+# Of the paper's order 3, four axes make 4^4 = 256 coupled features.
+MAX_FOURIER_AXES = 4
 
 
 class FourierBasis(BaseFeaturesExtractor):
@@ -50,14 +57,14 @@ class FourierBasis(BaseFeaturesExtractor):
         self.register_buffer("width", th.as_tensor(high - low, dtype=th.float32))
 
     def forward(self, observations: th.Tensor) -> th.Tensor:
-        """Return the features, [B, d] to [B, F]."""
+        """Return one feature per frequency vector, for observations along rows."""
         return th.cos(((observations - self.low) / self.width) @ self.frequencies)
 
 
 class OneHot(FlattenExtractor):
-    """One feature a state, for a Discrete space.
+    """One feature per state, for a Discrete space.
 
-    Stable-Baselines3's preprocessing has made the encoding by then.
+    The encoding itself is done by Stable-Baselines3's preprocessing.
     """
 
 
@@ -65,19 +72,87 @@ class Identity(FlattenExtractor):
     """The observation itself, as one vector."""
 
 
-def default_features(space: gym.Space[Any]) -> type[BaseFeaturesExtractor]:
+def paper_features(space: gym.Space[Any]) -> type[BaseFeaturesExtractor]:
     """Return the paper's features for a space.
 
     A low-dimensional bounded Box gets the coupled Fourier basis of order 3, a Discrete
-    space its one-hot encoding, a dict its entries put together, anything else itself.
+    space its one-hot encoding, a dict its entries joined, anything else itself.
     """
     if isinstance(space, spaces.Dict):
         return CombinedExtractor
     if isinstance(space, spaces.Discrete):
         return OneHot
     if isinstance(space, spaces.Box) and is_bounded_vector(space):
-        return FourierBasis if space.shape[0] <= MOST_FOURIER_AXES else Identity
+        return FourierBasis if space.shape[0] <= MAX_FOURIER_AXES else Identity
     return Identity
+
+
+def image_features(_space: gym.Space[Any]) -> type[BaseFeaturesExtractor]:
+    """Return Stable-Baselines3's convolutional features."""
+    return NatureCNN
+
+
+def multi_input_features(space: gym.Space[Any]) -> type[BaseFeaturesExtractor]:
+    """Return what joins the entries of a dict; other spaces are flattened."""
+    return CombinedExtractor if isinstance(space, spaces.Dict) else FlattenExtractor
+
+
+class FeaturesWithoutMask(BaseModel):
+    """Mixin of policies and networks: features see the observation without its mask.
+
+    v and q are functions of the state, not of the (state, set) pair: that is what saves
+    a SAS-MDP from having 2 to the number of actions times as many states.
+    """
+
+    # Defaults that differ between the policy classes. Two layers of 64 are SB3's.
+    hidden_layers: ClassVar[tuple[int, ...]] = (64, 64)
+
+    observation_space: spaces.Dict
+
+    @staticmethod
+    def extractor_for(_space: gym.Space[Any], /) -> type[BaseFeaturesExtractor]:
+        """Return the default features extractor for a space without a mask."""
+        return FlattenExtractor
+
+    @classmethod
+    def net_arch_for(cls, extractor: type[BaseFeaturesExtractor]) -> list[int]:
+        """Return the default hidden layers after a features extractor."""
+        # As in SB3: the CNN ends with a hidden layer of its own.
+        return [] if extractor is NatureCNN else list(cls.hidden_layers)
+
+    def make_features_extractor(self) -> BaseFeaturesExtractor:
+        """Build the features extractor for the observation without its mask."""
+        space = bare_space(self.observation_space)
+        return self.features_extractor_class(space, **self.features_extractor_kwargs)
+
+    def preprocess(self, obs: TensorObs) -> th.Tensor | TensorObs:
+        """Strip the mask and encode the rest as Stable-Baselines3 does."""
+        bare, space = bare_observation(obs), bare_space(self.observation_space)
+        return preprocess_obs(bare, space, normalize_images=self.normalize_images)
+
+    def extract_features(  # type: ignore[override]  # observations are dicts here
+        self, obs: TensorObs, features_extractor: BaseFeaturesExtractor
+    ) -> th.Tensor:
+        """Return the features of the observation without its mask."""
+        features: th.Tensor = features_extractor(self.preprocess(obs))
+        return features
+
+
+def has_mask(space: gym.Space[Any]) -> bool:
+    """Return whether observations of a space carry the action mask."""
+    return isinstance(space, spaces.Dict) and MASK_KEY in space.spaces
+
+
+def bare_space(space: spaces.Dict) -> gym.Space[Any]:
+    """Return the space without the mask; `observation`, if alone, outside a dict."""
+    rest = {key: value for key, value in space.spaces.items() if key != MASK_KEY}
+    return rest["observation"] if list(rest) == ["observation"] else spaces.Dict(rest)
+
+
+def bare_observation(obs: TensorObs) -> th.Tensor | TensorObs:
+    """Return an observation without the mask, as `bare_space` describes it."""
+    rest = {key: value for key, value in obs.items() if key != MASK_KEY}
+    return rest["observation"] if list(rest) == ["observation"] else rest
 
 
 def is_bounded_vector(space: spaces.Box) -> bool:
@@ -87,7 +162,7 @@ def is_bounded_vector(space: spaces.Box) -> bool:
 
 
 def _frequencies(num_axes: int, order: int, coupled: bool) -> NDArray[np.float64]:
-    """Return the frequency vectors c, [F, d], the constant first."""
+    """Return the frequency vectors c as rows, the constant first."""
     if coupled:
         return np.array(list(product(range(order + 1), repeat=num_axes)), dtype=float)
     alone = [k * axis for axis in np.eye(num_axes) for k in range(1, order + 1)]

@@ -7,14 +7,14 @@ from typing import Any, ClassVar, Concatenate, ParamSpec
 from stable_baselines3 import A2C, PPO
 from stable_baselines3.common.policies import BasePolicy
 
+from sas_agents._algorithm import MaskedAlgorithm
 from sas_agents._masked_policies import (
     MaskedActorCriticCnnPolicy,
     MaskedActorCriticPolicy,
     MaskedLinearActorCriticPolicy,
     MaskedMultiInputActorCriticPolicy,
-    TwoTowerPolicy,
 )
-from sas_agents._masking import MaskedAlgorithm
+from sas_agents._two_tower import TwoTowerPolicy
 
 P = ParamSpec("P")
 Init = Callable[Concatenate[Any, Any, P], None]
@@ -46,8 +46,8 @@ class MaskedPPO(MaskedAlgorithm, PPO):
     """PPO that never takes an unavailable action; the arguments are those of `PPO`.
 
     The policy is `"LinearPolicy"`, `"MlpPolicy"`, `"CnnPolicy"`, `"MultiInputPolicy"`,
-    `"TwoTowerPolicy"` or a class. Where everything is available it is `PPO`, number by
-    number.
+    `"TwoTowerPolicy"` or a class. Where everything is available it is `PPO`, bit for
+    bit.
     """
 
     policy_aliases: ClassVar[dict[str, type[BasePolicy]]] = ACTOR_CRITIC_POLICIES
@@ -58,7 +58,7 @@ class MaskedA2C(MaskedAlgorithm, A2C):
     """A2C that never takes an unavailable action; the arguments are those of `A2C`.
 
     The policies are those of `MaskedPPO`. Where everything is available it is `A2C`,
-    number by number.
+    bit for bit.
     """
 
     policy_aliases: ClassVar[dict[str, type[BasePolicy]]] = ACTOR_CRITIC_POLICIES

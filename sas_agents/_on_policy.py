@@ -1,6 +1,6 @@
-"""What SASPG and SASNPG share: whole episodes of the current policy."""
+"""What SASPG and SASNPG share: rollouts of whole episodes of the current policy."""
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch as th
@@ -8,41 +8,22 @@ from gymnasium import spaces
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
 from stable_baselines3.common.policies import BasePolicy
-from stable_baselines3.common.type_aliases import GymEnv, Schedule
+from stable_baselines3.common.type_aliases import GymEnv, MaybeCallback, Schedule
 from stable_baselines3.common.utils import update_learning_rate
 from stable_baselines3.common.vec_env import VecEnv
 
+from sas_agents._algorithm import MaskedAlgorithm
 from sas_agents._episodes import EpisodeBuffer
 from sas_agents._estimators import entropy
-from sas_agents._masking import MaskedAlgorithm, sample_softmax
+from sas_agents._masked_ops import sample_softmax
 from sas_agents._policies import CnnPolicy, LinearPolicy, MultiInputPolicy, SASPolicy
 from sas_gym.masks import MASK_KEY
-
-# What the base class asks for and our algorithms do not use.
-UNUSED: dict[str, Any] = {
-    "gae_lambda": 1.0,
-    "ent_coef": 0.0,
-    "vf_coef": 0.0,
-    "max_grad_norm": 0.0,
-    "use_sde": False,
-    "sde_sample_freq": -1,
-}
 
 
 class EpisodicAlgorithm(MaskedAlgorithm, OnPolicyAlgorithm):
     """An on-policy algorithm that learns from whole episodes of the current policy.
 
-    Args:
-        policy: `"LinearPolicy"` (the paper's), `"MlpPolicy"`, `"CnnPolicy"`,
-            `"MultiInputPolicy"`, or a class.
-        env: The environment, or its id.
-        learning_rate: Rate of the policy; may be a schedule.
-        n_steps: For how many steps a lane begins episodes; those it has begun then are
-            played to their end. By default such that all lanes together have
-            `rollout_steps`.
-        gamma: Discount.
-        **kwargs: As for `OnPolicyAlgorithm`: `tensorboard_log`, `policy_kwargs`,
-            `verbose`, `seed`, `device`, `stats_window_size`.
+    `SASPG` and `SASNPG` document the arguments.
     """
 
     policy_aliases: ClassVar[dict[str, type[BasePolicy]]] = {
@@ -51,9 +32,12 @@ class EpisodicAlgorithm(MaskedAlgorithm, OnPolicyAlgorithm):
         "CnnPolicy": CnnPolicy,
         "MultiInputPolicy": MultiInputPolicy,
     }
+    # Steps of a rollout, of all environments together, where `n_steps` is not given: as
+    # many as PPO in SB3 takes of one environment.
     rollout_steps: ClassVar[int] = 2048
-    policy: SASPolicy
-    rollout_buffer: EpisodeBuffer
+    # SB3 uses nothing of these two classes beyond what ours have.
+    policy: SASPolicy  # type: ignore[assignment]
+    rollout_buffer: EpisodeBuffer  # type: ignore[assignment]
     observation_space: spaces.Dict
     _last_obs: Any
 
@@ -62,21 +46,43 @@ class EpisodicAlgorithm(MaskedAlgorithm, OnPolicyAlgorithm):
         policy: str | type[SASPolicy],
         env: GymEnv | str,
         learning_rate: float | Schedule,
-        n_steps: int | None = None,
-        gamma: float = 0.99,
-        **kwargs: Any,
+        n_steps: int | None,
+        gamma: float,
+        stats_window_size: int,
+        tensorboard_log: str | None,
+        policy_kwargs: dict[str, Any] | None,
+        verbose: int,
+        seed: int | None,
+        device: th.device | str,
+        _init_setup_model: bool,
     ) -> None:
         if n_steps is not None and n_steps < 1:
             raise ValueError(f"n_steps must be at least 1, got {n_steps}")
-        policy_class: Any = self.policy_class_of(policy)
-        # Saved with the model, which then goes on as if it had never stopped.
-        self.rng = np.random.default_rng(kwargs.get("seed"))
-        defaults: dict[str, Any] = {
-            "rollout_buffer_class": EpisodeBuffer,
-            "supported_action_spaces": (spaces.Discrete,),
-        }
-        given = {"learning_rate": learning_rate, "n_steps": n_steps, "gamma": gamma}
-        super().__init__(policy_class, env, **(UNUSED | defaults | kwargs | given))
+        # Saved with the model, which then continues as if it had never stopped.
+        self.rng = np.random.default_rng(seed)
+        super().__init__(
+            self.policy_class_of(policy),
+            env,
+            learning_rate,
+            n_steps,  # type: ignore[arg-type]  # `_setup_model` replaces None
+            gamma,
+            # Required by the base class; our algorithms do not use them.
+            gae_lambda=1.0,
+            ent_coef=0.0,
+            vf_coef=0.0,
+            max_grad_norm=0.0,
+            use_sde=False,
+            sde_sample_freq=-1,
+            rollout_buffer_class=EpisodeBuffer,  # type: ignore[arg-type]  # see above
+            stats_window_size=stats_window_size,
+            tensorboard_log=tensorboard_log,
+            policy_kwargs=policy_kwargs,
+            verbose=verbose,
+            seed=seed,
+            device=device,
+            _init_setup_model=_init_setup_model,
+            supported_action_spaces=(spaces.Discrete,),
+        )
 
     def is_linear(self, policy: str | type[BasePolicy]) -> bool:
         """Return whether a policy is the paper's single layer."""
@@ -91,14 +97,45 @@ class EpisodicAlgorithm(MaskedAlgorithm, OnPolicyAlgorithm):
         else:
             self.policy.generator.manual_seed(self.seed)
 
-    def collect_rollouts(
+    def learn(
+        self,
+        total_timesteps: int,
+        callback: MaybeCallback = None,
+        log_interval: int = 1,
+        tb_log_name: str | None = None,
+        reset_num_timesteps: bool = True,
+        progress_bar: bool = False,
+    ) -> Self:
+        """Learn until this many steps have been taken and the last rollout is complete.
+
+        The loop is Stable-Baselines3's: `collect_rollouts`, then `train`.
+
+        Args:
+            total_timesteps: Number of steps, of all environments together.
+            callback: Called at every step.
+            log_interval: Number of rollouts between two lines of the log.
+            tb_log_name: Name of the run in TensorBoard. Default: the class's name.
+            reset_num_timesteps: Whether to count the steps from 0 again.
+            progress_bar: Whether to show a progress bar.
+        """
+        name = type(self).__name__ if tb_log_name is None else tb_log_name
+        return super().learn(
+            total_timesteps,
+            callback,
+            log_interval,
+            name,
+            reset_num_timesteps,
+            progress_bar,
+        )
+
+    def collect_rollouts(  # type: ignore[override]  # whole episodes need their buffer
         self,
         env: VecEnv,
         callback: BaseCallback,
         rollout_buffer: EpisodeBuffer,
         n_rollout_steps: int,
     ) -> bool:
-        """Play until every episode begun in the first steps has ended.
+        """Play until every episode that started in the first steps has ended.
 
         Returns:
             False if a callback asked to stop.
@@ -106,12 +143,12 @@ class EpisodicAlgorithm(MaskedAlgorithm, OnPolicyAlgorithm):
         self.policy.set_training_mode(False)
         rollout_buffer.reset()
         callback.on_rollout_start()
-        # What lanes were playing was begun by an older policy.
+        # The episodes under way were started by an older policy.
         self._last_obs = env.reset()
-        scores_of = self.policy.logits_fn()
+        logits_of = self.policy.logits_fn()
         while not rollout_buffer.is_complete:
-            scores, masks = scores_of(self._last_obs), self._last_obs[MASK_KEY]
-            actions = sample_softmax(scores, masks, self.rng)
+            logits, masks = logits_of(self._last_obs), self._last_obs[MASK_KEY]
+            actions = sample_softmax(logits, masks, self.rng)
             new_obs, rewards, dones, infos = env.step(actions)
             self.num_timesteps += env.num_envs
             callback.update_locals(locals())
@@ -125,7 +162,7 @@ class EpisodicAlgorithm(MaskedAlgorithm, OnPolicyAlgorithm):
         return True
 
     def _log_policy(self, log_probs: th.Tensor, action_mask: th.Tensor) -> None:
-        """Record what the policy is like inside the sets, for tensors [B, A]."""
+        """Record the number of updates and what the policy is like inside the sets."""
         self._n_updates += 1
         self.logger.record("train/n_updates", self._n_updates, exclude="tensorboard")
         self.logger.record("train/entropy", entropy(log_probs).mean().item())
@@ -141,11 +178,14 @@ class EpisodicAlgorithm(MaskedAlgorithm, OnPolicyAlgorithm):
         self.logger.record(f"train/{name}", rate)
 
     def _ascend(self, objective: th.Tensor) -> th.Tensor:
-        """Take a step up the sum of an objective [B]; return its mean gradient's norm.
+        """Take a step up the sum of an objective; return its mean gradient's norm.
 
         The sum is divided by the number of steps that a rollout asks for. A constant
         leaves the direction of its expectation alone; dividing by the number of steps
         or episodes that came, which depends on what happened, would not.
+
+        Args:
+            objective: One entry per step of the rollout.
         """
         descend(self.policy.optimizer, -objective.sum() / (self.n_steps * self.n_envs))
         gradients: Any = [p.grad for p in self.policy.actor.parameters()]
@@ -156,5 +196,5 @@ class EpisodicAlgorithm(MaskedAlgorithm, OnPolicyAlgorithm):
 def descend(optimizer: th.optim.Optimizer, loss: th.Tensor) -> None:
     """Take one step of an optimiser."""
     optimizer.zero_grad()
-    loss.backward()
+    loss.backward()  # type: ignore[no-untyped-call]  # untyped in torch
     optimizer.step()

@@ -1,45 +1,42 @@
-"""Masked policies: a score, a value and an action value for every state."""
+"""Masked softmax policies with their critics, for SASPG and SASNPG."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar, cast
 
 import numpy as np
 import torch as th
 from gymnasium import spaces
 from numpy.typing import NDArray
 from stable_baselines3.common.policies import BasePolicy
-from stable_baselines3.common.torch_layers import (
-    BaseFeaturesExtractor,
-    CombinedExtractor,
-    FlattenExtractor,
-    NatureCNN,
-    create_mlp,
-)
+from stable_baselines3.common.torch_layers import BaseFeaturesExtractor, create_mlp
 from stable_baselines3.common.type_aliases import Schedule
 from stable_baselines3.common.utils import obs_as_tensor
 from torch import nn
 
-from sas_agents._features import default_features
-from sas_agents._masking import (
+from sas_agents._features import (
     FeaturesWithoutMask,
     TensorObs,
     bare_space,
-    mask_out,
-    sample,
+    image_features,
+    multi_input_features,
+    paper_features,
 )
+from sas_agents._masked_ops import chosen_log_probs, mask_out, sample
 from sas_gym.masks import MASK_KEY
 
-MOST_TABULATED_STATES = 10_000
+# Largest Discrete space whose logits are tabulated once per rollout. With many more
+# states than steps in a rollout (2048), the table would cost more than it saves.
+MAX_TABULATED_STATES = 10_000
 
 
 class Network(nn.Module):
-    """Features of the state, hidden layers, and a linear map to one or more numbers.
+    """Features of the state, hidden layers, and a linear output layer.
 
     Args:
         features: The features extractor.
         net_arch: Sizes of the hidden layers.
         activation_fn: Their activation function.
-        output_size: How many numbers come out.
+        output_size: Number of outputs.
         bias: Whether the layers have biases.
     """
 
@@ -67,33 +64,37 @@ class Network(nn.Module):
         return len(self.layers) == 1 and not list(self.features.parameters())
 
     def forward(self, observation: Any) -> th.Tensor:
-        """Return the numbers for preprocessed observations, [B, output_size]."""
+        """Return one row of outputs per preprocessed observation."""
         output: th.Tensor = self.layers(self.features(observation))
         return output
 
 
 class SASPolicy(FeaturesWithoutMask, BasePolicy):
-    """A masked softmax policy with its two critics, v and q.
+    """A masked softmax policy with its two critics, v and q (alias `"MlpPolicy"`).
 
     Actor and critics are three networks that share nothing, so that the score of the
-    policy is that of the actor's parameters alone.
+    policy (the gradient of its log probability) is that of the actor's parameters.
 
     Args:
         observation_space: A Dict with `action_mask` and whatever shows the state.
         action_space: The base action set.
-        lr_schedule: Unused: the algorithms set the rates of the three optimisers.
-        net_arch: Hidden layers of each network.
+        lr_schedule: Required by Stable-Baselines3 and not used: the algorithms set the
+            rates of the three optimisers.
+        net_arch: Sizes of the hidden layers of each network. Default: `[64, 64]`; none
+            after `NatureCNN`.
         activation_fn: Their activation function.
-        bias: Whether layers have biases.
-        features_extractor_class: Features to use.
-        features_extractor_kwargs: Arguments of the features.
+        bias: Whether layers have biases. Default: yes.
+        use_sde: Must be `False`: state-dependent exploration is for continuous actions.
+        features_extractor_class: Features of the state, without the mask. Default:
+            `FlattenExtractor`.
+        features_extractor_kwargs: Arguments of the features extractor.
         normalize_images: Whether to divide images by 255.
         optimizer_class: Optimiser of each network.
-        optimizer_kwargs: Its arguments but the rate.
-        use_sde: Unused; part of Stable-Baselines3's interface.
+        optimizer_kwargs: Its arguments without the rate.
     """
 
     action_space: "spaces.Discrete[np.int64]"
+    has_bias: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -102,27 +103,31 @@ class SASPolicy(FeaturesWithoutMask, BasePolicy):
         lr_schedule: Schedule,
         net_arch: list[int] | None = None,
         activation_fn: type[nn.Module] = nn.Tanh,
-        bias: bool = True,
-        features_extractor_class: type[BaseFeaturesExtractor] = FlattenExtractor,
+        bias: bool | None = None,
+        use_sde: bool = False,
+        features_extractor_class: type[BaseFeaturesExtractor] | None = None,
         features_extractor_kwargs: dict[str, Any] | None = None,
         normalize_images: bool = True,
         optimizer_class: type[th.optim.Optimizer] = th.optim.Adam,
         optimizer_kwargs: dict[str, Any] | None = None,
-        use_sde: bool = False,
     ) -> None:
+        if use_sde:
+            raise ValueError("use_sde=True is for continuous actions: leave it out")
+        extractor = features_extractor_class
+        if extractor is None:
+            extractor = self.extractor_for(bare_space(observation_space))
         super().__init__(
             observation_space,
             action_space,
-            features_extractor_class,
+            extractor,
             features_extractor_kwargs,
             normalize_images=normalize_images,
             optimizer_class=optimizer_class,
             optimizer_kwargs=optimizer_kwargs,
         )
-        is_cnn = features_extractor_class is NatureCNN
-        self.net_arch = ([] if is_cnn else [64, 64]) if net_arch is None else net_arch
+        self.net_arch = self.net_arch_for(extractor) if net_arch is None else net_arch
         self.activation_fn = activation_fn
-        self.bias = bias
+        self.bias = self.has_bias if bias is None else bias
         # Its own, so that evaluations neither disturb training nor each other's seeds.
         self.generator = th.Generator()
         num_actions = int(action_space.n)
@@ -145,42 +150,42 @@ class SASPolicy(FeaturesWithoutMask, BasePolicy):
 
     @th.no_grad()
     def logits_fn(self) -> Callable[[dict[str, NDArray[Any]]], NDArray[Any]]:
-        """Return what gives the scores [N, A] of observations until the next update.
+        """Return a function from observations to logits, valid until the next update.
 
-        Where the state is a number, that is a table: the network sees each state once.
+        For a Discrete observation space it looks them up in a table: the network sees
+        each state once.
         """
         space = bare_space(self.observation_space)
-        if isinstance(space, spaces.Discrete) and space.n <= MOST_TABULATED_STATES:
-            states = {"observation": np.arange(space.n)}
-            table = self._scores(states)
+        if isinstance(space, spaces.Discrete) and space.n <= MAX_TABULATED_STATES:
+            table = self._logits({"observation": np.arange(space.n)})
             return lambda obs: table[obs["observation"].reshape(-1)]
-        return self._scores
+        return self._logits
 
     @th.no_grad()
-    def _scores(self, obs: dict[str, NDArray[Any]]) -> NDArray[Any]:
-        tensors: TensorObs = obs_as_tensor(obs, self.device)
-        scores: NDArray[Any] = self.actor(self.preprocess(tensors)).cpu().numpy()
-        return scores
+    def _logits(self, obs: dict[str, NDArray[Any]]) -> NDArray[Any]:
+        tensors = cast("TensorObs", obs_as_tensor(obs, self.device))
+        logits: NDArray[Any] = self.actor(self.preprocess(tensors)).cpu().numpy()
+        return logits
 
     def masked_logits(self, obs: TensorObs) -> th.Tensor:
-        """Return the scores, minus infinity outside the set, [B, A]."""
+        """Return the logits, minus infinity outside the action set."""
         return mask_out(self.actor(self.preprocess(obs)), obs[MASK_KEY])
 
     def forward(
         self, obs: TensorObs, deterministic: bool = False
     ) -> tuple[th.Tensor, th.Tensor, th.Tensor]:
-        """Return actions [B], values [B, 1] and the actions' log probabilities [B]."""
-        scores = self.masked_logits(obs)
-        actions = self._choose(scores, deterministic)
-        log_probs = scores.log_softmax(dim=-1).gather(1, actions[:, None])
-        return actions, self.predict_values(obs), log_probs[:, 0]
+        """Return actions, values (as a column) and log probabilities of the actions."""
+        logits = self.masked_logits(obs)
+        actions = self._choose(logits, deterministic)
+        log_probs = chosen_log_probs(logits.log_softmax(dim=-1), actions)
+        return actions, self.predict_values(obs), log_probs
 
     def predict_values(self, obs: TensorObs) -> th.Tensor:
-        """Return v(s), [B, 1]."""
+        """Return v(s) as a column."""
         values: th.Tensor = self.value_net(self.preprocess(obs))
         return values
 
-    def _predict(
+    def _predict(  # type: ignore[override]  # observations are dicts here
         self, observation: TensorObs, deterministic: bool = False
     ) -> th.Tensor:
         return self._choose(self.masked_logits(observation), deterministic)
@@ -212,41 +217,26 @@ class SASPolicy(FeaturesWithoutMask, BasePolicy):
         }
 
 
-class CnnPolicy(SASPolicy):
-    """Networks on an image."""
+class LinearPolicy(SASPolicy):
+    """The paper's single layer: a linear map of the features, without a bias.
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **({"features_extractor_class": NatureCNN} | kwargs))
+    The arguments are those of `SASPolicy`; by default there are no hidden layers and no
+    biases, and the features are the paper's: one-hot for a Discrete space,
+    `FourierBasis` for a bounded Box of up to four dimensions, else the vector itself.
+    """
+
+    hidden_layers = ()
+    has_bias = False
+    extractor_for = staticmethod(paper_features)
+
+
+class CnnPolicy(SASPolicy):
+    """Networks on an image: `SASPolicy` with features `NatureCNN` by default."""
+
+    extractor_for = staticmethod(image_features)
 
 
 class MultiInputPolicy(SASPolicy):
-    """Networks on a dict of observations."""
+    """Networks on a dict: `SASPolicy` with features `CombinedExtractor` by default."""
 
-    def __init__(
-        self, observation_space: spaces.Dict, *args: Any, **kwargs: Any
-    ) -> None:
-        defaults = {"features_extractor_class": multi_input_features(observation_space)}
-        super().__init__(observation_space, *args, **(defaults | kwargs))
-
-
-class LinearPolicy(SASPolicy):
-    """The paper's single layer: linear maps of `default_features`, without a bias."""
-
-    def __init__(
-        self, observation_space: spaces.Dict, *args: Any, **kwargs: Any
-    ) -> None:
-        super().__init__(
-            observation_space, *args, **(linear_defaults(observation_space) | kwargs)
-        )
-
-
-def linear_defaults(observation_space: spaces.Dict) -> dict[str, Any]:
-    """Return the arguments that make a policy the paper's single layer."""
-    features = default_features(bare_space(observation_space))
-    return {"net_arch": [], "bias": False, "features_extractor_class": features}
-
-
-def multi_input_features(observation_space: spaces.Dict) -> type[BaseFeaturesExtractor]:
-    """Return what puts several observations together, where there are several."""
-    is_dict = isinstance(bare_space(observation_space), spaces.Dict)
-    return CombinedExtractor if is_dict else FlattenExtractor
+    extractor_for = staticmethod(multi_input_features)

@@ -7,14 +7,15 @@ from stable_baselines3.common.type_aliases import GymEnv, Schedule
 from stable_baselines3.common.utils import FloatSchedule, explained_variance
 from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
-from sas_agents._estimators import masked_log_probs
 from sas_agents._features import OneHot
+from sas_agents._masked_ops import chosen_log_probs, masked_log_probs
 from sas_agents._on_policy import EpisodicAlgorithm
 from sas_agents._policies import SASPolicy
-from sas_agents._scores import chosen_log_probs, score_dot
+from sas_agents._scores import score_dot
 from sas_gym.masks import MASK_KEY
 
-# Default length of a step of the policy's parameters.
+# Default length of a step of the policy's parameters. What it reaches is measured by
+# tests/benchmarks/learning.py, three seeds per domain; no search is recorded.
 LINEAR_RATE = 0.7
 NETWORK_RATE = 0.05
 # Default rates of w. It is stable below 2 over the largest eigenvalue of the Fisher
@@ -31,18 +32,31 @@ class SASNPG(EpisodicAlgorithm):
     returns by psi' w is the natural gradient (Lemma 3): no Fisher matrix is formed, and
     the cost is linear in the number of parameters.
 
+    `help(sas_agents)` explains what is logged.
+
     Args:
-        policy: As for `EpisodicAlgorithm`.
+        policy: `"LinearPolicy"` (the paper's), `"MlpPolicy"`, `"CnnPolicy"`,
+            `"MultiInputPolicy"`, or a class.
         env: The environment, or its id.
         learning_rate: Length of a step of the policy's parameters; may be a schedule.
-        w_learning_rate: Rate of w; may be a schedule. By default it is high for one-hot
-            features, with which the Fisher matrix is small.
+            Default: 0.7 for a linear policy, 0.05 for networks.
+        n_steps: Number of steps in which an environment starts episodes; those it has
+            started then are played to their end. Default: as many as make 1024 steps
+            of all environments together.
+        gamma: Discount.
+        w_learning_rate: Rate of w; may be a schedule. Default: 2 for one-hot features,
+            with which the Fisher matrix is small, 0.1 for others.
         w_steps: Number of steps on w after a rollout.
         center_returns: Whether w fits the returns less their mean. As the score's mean
             is 0, that leaves the solution as it is and takes most of the noise away.
             The paper does without.
-        n_steps: As for `EpisodicAlgorithm`.
-        **kwargs: As for `EpisodicAlgorithm`.
+        stats_window_size: Number of episodes over which `rollout/` statistics average.
+        tensorboard_log: Directory for TensorBoard's files. Default: none are written.
+        policy_kwargs: Arguments of the policy; see `SASPolicy`.
+        verbose: 0 prints nothing, 1 information, 2 debugging messages.
+        seed: Seed of the parameters, the actions and the environment.
+        device: Where the tensors are; `"auto"` takes a GPU if there is one.
+        _init_setup_model: Whether to build the networks at once.
     """
 
     # Its steps have one length: it needs more of them, and can do with noisier ones.
@@ -53,18 +67,38 @@ class SASNPG(EpisodicAlgorithm):
         policy: str | type[SASPolicy],
         env: GymEnv | str,
         learning_rate: float | Schedule | None = None,
+        n_steps: int | None = None,
+        gamma: float = 0.99,
         w_learning_rate: float | Schedule | None = None,
         w_steps: int = 10,
         center_returns: bool = True,
-        n_steps: int | None = None,
-        **kwargs: Any,
+        stats_window_size: int = 100,
+        tensorboard_log: str | None = None,
+        policy_kwargs: dict[str, Any] | None = None,
+        verbose: int = 0,
+        seed: int | None = None,
+        device: th.device | str = "auto",
+        _init_setup_model: bool = True,
     ) -> None:
         if learning_rate is None:
             learning_rate = LINEAR_RATE if self.is_linear(policy) else NETWORK_RATE
         self.w_learning_rate = w_learning_rate
         self.w_steps = w_steps
         self.center_returns = center_returns
-        super().__init__(policy, env, learning_rate, n_steps, **kwargs)
+        super().__init__(
+            policy,
+            env,
+            learning_rate,
+            n_steps,
+            gamma,
+            stats_window_size,
+            tensorboard_log,
+            policy_kwargs,
+            verbose,
+            seed,
+            device,
+            _init_setup_model,
+        )
 
     def _setup_model(self) -> None:
         super()._setup_model()
@@ -111,7 +145,7 @@ class SASNPG(EpisodicAlgorithm):
     def _named(self, vector: th.Tensor) -> dict[str, th.Tensor]:
         """Cut a vector into the shapes of the actor's parameters."""
         named = dict(self.policy.actor.named_parameters())
-        parts = vector.split([p.numel() for p in named.values()])
+        parts = th.split(vector, [p.numel() for p in named.values()])
         return {
             name: part.view_as(p)
             for (name, p), part in zip(named.items(), parts, strict=True)

@@ -11,15 +11,18 @@ from sas_agents._estimators import (
     advantages,
     baseline_weights,
     gradient_variance,
-    masked_log_probs,
     q_bar,
 )
+from sas_agents._masked_ops import chosen_log_probs, masked_log_probs
 from sas_agents._on_policy import EpisodicAlgorithm, descend
 from sas_agents._policies import SASPolicy
-from sas_agents._scores import chosen_log_probs, score_norms
+from sas_agents._scores import score_norms
 from sas_gym.masks import MASK_KEY
 
-# Default rates of the policy, of v and of q, for Adam.
+# Default rates of the policy, of v and of q, for Adam. The paper's ranges (5e-5 to 5e-3
+# for the policy, 1e-4 to 1e-2 for the critics) are for SGD after every episode. What
+# these reach is measured by tests/benchmarks/learning.py, three seeds per domain; no
+# search is recorded.
 LINEAR_RATES = 0.2, 1.0, 1.0
 NETWORK_RATES = 0.01, 0.02, 0.02
 
@@ -29,25 +32,40 @@ class SASPG(EpisodicAlgorithm):
 
     Paper: Chandak, Theocharous, Metevier and Thomas (2020), "Reinforcement Learning
     When All Actions are Not Always Available", Algorithm 1. What differs: a rollout may
-    hold many episodes, of which the weights then keep as much as they would one by one;
-    the critics that serve as baselines are those of the rollouts before, which keeps
-    the gradient unbiased; the optimiser is Adam, unless `policy_kwargs` names SGD.
+    have many episodes, and the weights then keep as much of their old values as they
+    would episode by episode; the critics that serve as baselines are those of the
+    rollouts before, which keeps the gradient unbiased; the optimiser is Adam, unless
+    `policy_kwargs` names another.
+
+    `help(sas_agents)` explains what is logged.
 
     Args:
-        policy: As for `EpisodicAlgorithm`.
+        policy: `"LinearPolicy"` (the paper's), `"MlpPolicy"`, `"CnnPolicy"`,
+            `"MultiInputPolicy"`, or a class.
         env: The environment, or its id.
-        learning_rate: Rate of the policy; may be a schedule, as all rates may. By
-            default they are high for a linear policy and low for networks.
-        value_learning_rate: Rate of v.
-        q_learning_rate: Rate of q.
+        learning_rate: Rate of the policy; may be a schedule, as all rates may. Default:
+            0.2 for a linear policy, 0.01 for networks.
+        n_steps: Number of steps in which an environment starts episodes; those it has
+            started then are played to their end. Default: as many as make 2048 steps
+            of all environments together.
+        gamma: Discount.
+        value_learning_rate: Rate of v. Default: 1 for a linear policy, 0.02 for
+            networks.
+        q_learning_rate: Rate of q; default likewise.
         critic_steps: Number of steps on v and on q after a rollout.
-        n_steps: As for `EpisodicAlgorithm`.
-        baseline_weights: The weights of v and of q-bar at the start.
+        baseline_weights: The weights of v and of q-bar at the start (the paper's).
         adapt_weights: Whether they adapt. (-1, 0) without is the baseline v alone,
             (0, -1) is q-bar alone, (0, 0) none.
-        weight_decay: Share of the old weights that an episode keeps.
+        weight_decay: Share of the old weights that is kept after an episode (the
+            paper's).
         ridge: Diagonal term of the weights' equation, relative to its diagonal.
-        **kwargs: As for `EpisodicAlgorithm`.
+        stats_window_size: Number of episodes over which `rollout/` statistics average.
+        tensorboard_log: Directory for TensorBoard's files. Default: none are written.
+        policy_kwargs: Arguments of the policy; see `SASPolicy`.
+        verbose: 0 prints nothing, 1 information, 2 debugging messages.
+        seed: Seed of the parameters, the actions and the environment.
+        device: Where the tensors are; `"auto"` takes a GPU if there is one.
+        _init_setup_model: Whether to build the networks at once.
     """
 
     def __init__(
@@ -55,15 +73,22 @@ class SASPG(EpisodicAlgorithm):
         policy: str | type[SASPolicy],
         env: GymEnv | str,
         learning_rate: float | Schedule | None = None,
+        n_steps: int | None = None,
+        gamma: float = 0.99,
         value_learning_rate: float | Schedule | None = None,
         q_learning_rate: float | Schedule | None = None,
         critic_steps: int = 10,
-        n_steps: int | None = None,
         baseline_weights: tuple[float, float] = (-0.5, -0.5),
         adapt_weights: bool = True,
         weight_decay: float = 0.999,
         ridge: float = 1e-3,
-        **kwargs: Any,
+        stats_window_size: int = 100,
+        tensorboard_log: str | None = None,
+        policy_kwargs: dict[str, Any] | None = None,
+        verbose: int = 0,
+        seed: int | None = None,
+        device: th.device | str = "auto",
+        _init_setup_model: bool = True,
     ) -> None:
         rates = LINEAR_RATES if self.is_linear(policy) else NETWORK_RATES
         learning_rate, self.value_learning_rate, self.q_learning_rate = (
@@ -79,7 +104,20 @@ class SASPG(EpisodicAlgorithm):
         self.adapt_weights = adapt_weights
         self.weight_decay = weight_decay
         self.ridge = ridge
-        super().__init__(policy, env, learning_rate, n_steps, **kwargs)
+        super().__init__(
+            policy,
+            env,
+            learning_rate,
+            n_steps,
+            gamma,
+            stats_window_size,
+            tensorboard_log,
+            policy_kwargs,
+            verbose,
+            seed,
+            device,
+            _init_setup_model,
+        )
 
     def _setup_model(self) -> None:
         super()._setup_model()

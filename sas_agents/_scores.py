@@ -1,38 +1,35 @@
-"""The score of a policy, d log pi / d theta, without ever storing it by sample."""
+"""The score of a policy, psi = d log pi / d theta, never stored for all samples."""
 
 from typing import Any
 
 import torch as th
+from jaxtyping import Float, Int, Shaped
 from torch.func import functional_call, grad, jvp, vmap
 from torch.nn import functional as F
 
-from sas_agents._estimators import masked_log_probs
+from sas_agents._masked_ops import chosen_log_probs, masked_log_probs
 from sas_agents._policies import Network
 
-# Samples whose scores are held in memory at once.
+# Samples whose scores are held in memory at once: 256 times the actor's parameters, 10
+# MB for the default network of 10,000.
 _CHUNK = 256
 
 Parameters = dict[str, th.Tensor]
 
 
-def chosen_log_probs(log_probs: th.Tensor, actions: th.Tensor) -> th.Tensor:
-    """Log probability of the actions taken, [B, A] and [B] to [B]."""
-    return log_probs.gather(1, actions[:, None])[:, 0]
-
-
 def score_norms(
-    actor: Network, inputs: Any, action_mask: th.Tensor, actions: th.Tensor
-) -> th.Tensor:
+    actor: Network,
+    inputs: Any,
+    action_mask: Shaped[th.Tensor, "B A"],
+    actions: Int[th.Tensor, " B"],
+) -> Float[th.Tensor, " B"]:
     """Norm of each sample's score.
 
     Args:
-        actor: The network of the scores y.
-        inputs: Preprocessed observations, [B, ...] or a dict of such.
-        action_mask: Action sets, [B, A].
-        actions: Actions taken, [B].
-
-    Returns:
-        The norms, [B].
+        actor: The network of the logits.
+        inputs: Preprocessed observations, a tensor or a dict of them.
+        action_mask: The action sets.
+        actions: The actions taken.
     """
     if actor.is_linear:
         return _linear_score_norms(actor, inputs, action_mask, actions)
@@ -41,8 +38,11 @@ def score_norms(
 
 @th.no_grad()
 def _linear_score_norms(
-    actor: Network, inputs: Any, action_mask: th.Tensor, actions: th.Tensor
-) -> th.Tensor:
+    actor: Network,
+    inputs: Any,
+    action_mask: Shaped[th.Tensor, "B A"],
+    actions: Int[th.Tensor, " B"],
+) -> Float[th.Tensor, " B"]:
     """Use that the score is the outer product of the features and 1_a - pi."""
     features = actor.features(inputs)
     probs = masked_log_probs(actor.layers(features), action_mask).exp()
@@ -54,8 +54,11 @@ def _linear_score_norms(
 
 
 def _any_score_norms(
-    actor: Network, inputs: Any, action_mask: th.Tensor, actions: th.Tensor
-) -> th.Tensor:
+    actor: Network,
+    inputs: Any,
+    action_mask: Shaped[th.Tensor, "B A"],
+    actions: Int[th.Tensor, " B"],
+) -> Float[th.Tensor, " B"]:
     """Differentiate sample by sample, a chunk of them at a time."""
 
     def log_prob(
@@ -64,8 +67,8 @@ def _any_score_norms(
         batch = (
             {k: x[None] for k, x in one.items()} if isinstance(one, dict) else one[None]
         )
-        scores = functional_call(actor, parameters, (batch,))
-        return masked_log_probs(scores, mask[None])[0].gather(0, action[None])[0]
+        logits = functional_call(actor, parameters, (batch,))
+        return chosen_log_probs(masked_log_probs(logits, mask[None]), action[None])[0]
 
     def squared_norm(
         parameters: Parameters, one: Any, mask: th.Tensor, action: th.Tensor
@@ -82,18 +85,18 @@ def _any_score_norms(
 def score_dot(
     actor: Network,
     inputs: Any,
-    action_mask: th.Tensor,
-    actions: th.Tensor,
+    action_mask: Shaped[th.Tensor, "B A"],
+    actions: Int[th.Tensor, " B"],
     direction: Parameters,
-) -> th.Tensor:
-    """Inner product of each sample's score with a direction, [B].
+) -> Float[th.Tensor, " B"]:
+    """Inner product of each sample's score with a direction.
 
     One Jacobian-vector product: its cost is that of a forward pass.
     """
 
     def log_prob(parameters: Parameters) -> th.Tensor:
-        scores = functional_call(actor, parameters, (inputs,))
-        return chosen_log_probs(masked_log_probs(scores, action_mask), actions)
+        logits = functional_call(actor, parameters, (inputs,))
+        return chosen_log_probs(masked_log_probs(logits, action_mask), actions)
 
     parameters = {name: p.detach() for name, p in actor.named_parameters()}
     product: th.Tensor = jvp(log_prob, (parameters,), (direction,))[1]

@@ -1,6 +1,7 @@
-"""A Gymnasium vector environment as a `VecEnv` of Stable-Baselines3."""
+"""Environments as Stable-Baselines3's `VecEnv`, with the masks in the observations."""
 
 from collections.abc import Callable
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -10,51 +11,94 @@ import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv
 from numpy.typing import NDArray
 from stable_baselines3.common.env_util import make_vec_env as sb3_make_vec_env
-from stable_baselines3.common.vec_env import VecEnv, VecMonitor
+from stable_baselines3.common.vec_env import (
+    DummyVecEnv,
+    SubprocVecEnv,
+    VecEnv,
+    VecEnvWrapper,
+    VecMonitor,
+    unwrap_vec_normalize,
+)
 from stable_baselines3.common.vec_env.base_vec_env import (
     VecEnvIndices,
     VecEnvObs,
     VecEnvStepReturn,
 )
 
-from sas_gym import SASVectorEnv, Task
+from sas_gym import SASEnv, SASVectorEnv, Task
+from sas_gym.masks import (
+    MASK_KEY,
+    check_masks,
+    discrete_actions,
+    masked_space,
+    with_mask,
+)
 
 
 def make_vec_env(
     env_id: str | Callable[..., gym.Env[Any, Any]] | Task,
     n_envs: int = 1,
     seed: int | None = None,
-    env_kwargs: dict[str, Any] | None = None,
+    start_index: int = 0,
     monitor_dir: str | None = None,
-    **kwargs: Any,
+    wrapper_class: Callable[[gym.Env[Any, Any]], gym.Env[Any, Any]] | None = None,
+    env_kwargs: dict[str, Any] | None = None,
+    vec_env_cls: type[DummyVecEnv | SubprocVecEnv] | None = None,
+    vec_env_kwargs: dict[str, Any] | None = None,
+    monitor_kwargs: dict[str, Any] | None = None,
+    wrapper_kwargs: dict[str, Any] | None = None,
 ) -> VecEnv:
-    """Make many lanes of an environment, with episode statistics.
+    """Make copies of an environment in parallel, with episode statistics.
 
-    A task, or an id whose native vector form `VectorEnvAdapter` takes, is made in it.
-    Anything else, and anything with further arguments, goes to Stable-Baselines3's
-    function of this name.
+    The arguments are those of Stable-Baselines3's function of this name, to which the
+    call goes unless the environment has a vector form of its own: a task of `sas_gym`
+    has, and so has an id with a vector entry point that resets in the same step. That
+    form steps all copies at once; it is used if none of `start_index`, `wrapper_class`,
+    `vec_env_cls` and the last three arguments asks for single environments.
 
     Args:
         env_id: An id, a function that makes an environment, or a task of `sas_gym`.
-        n_envs: Number of lanes.
+        n_envs: Number of environments in parallel.
         seed: Seed of the first reset.
+        start_index: Rank of the first environment, which names its monitor file and is
+            added to the seed of its action space.
+        monitor_dir: Directory for the episode statistics; made if it does not exist.
+            By default they are not written.
+        wrapper_class: Wrapper of each single environment.
         env_kwargs: Arguments of the environment.
-        monitor_dir: Where to write the episode statistics.
-        **kwargs: As for `stable_baselines3.common.env_util.make_vec_env`.
+        vec_env_cls: Class of the `VecEnv`, such as `SubprocVecEnv`.
+        vec_env_kwargs: Its arguments.
+        monitor_kwargs: Arguments of each environment's `Monitor`.
+        wrapper_kwargs: Arguments of the wrapper.
     """
     env_kwargs = env_kwargs or {}
-    lanes = None if kwargs else native_vector_env(env_id, n_envs, env_kwargs)
-    if lanes is None:
-        not_native: Any = env_id
+    asks_for_single = (
+        start_index,
+        wrapper_class,
+        vec_env_cls,
+        vec_env_kwargs,
+        monitor_kwargs,
+        wrapper_kwargs,
+    )
+    vector_env = None
+    if not any(asks_for_single):
+        vector_env = native_vector_env(env_id, n_envs, env_kwargs)
+    if vector_env is None:
+        single: Any = partial(SASEnv, env_id) if isinstance(env_id, Task) else env_id
         return sb3_make_vec_env(
-            not_native,
+            single,
             n_envs,
             seed,
-            env_kwargs=env_kwargs,
-            monitor_dir=monitor_dir,
-            **kwargs,
+            start_index,
+            monitor_dir,
+            wrapper_class,
+            env_kwargs,
+            vec_env_cls,
+            vec_env_kwargs,
+            monitor_kwargs,
+            wrapper_kwargs,
         )
-    venv = VectorEnvAdapter(lanes)
+    venv = VectorEnvAdapter(vector_env)
     venv.seed(seed)
     if monitor_dir is not None:
         Path(monitor_dir).mkdir(parents=True, exist_ok=True)
@@ -64,112 +108,19 @@ def make_vec_env(
 def native_vector_env(
     env_id: Any, n_envs: int, env_kwargs: dict[str, Any]
 ) -> VectorEnv[Any, Any, Any] | None:
-    """Return the vector form that `VectorEnvAdapter` takes, or `None` if there is none."""
+    """Return a vector form that `VectorEnvAdapter` takes, `None` if there is none."""
     options = {"render_mode": "rgb_array"} | env_kwargs
     if isinstance(env_id, Task):
         return SASVectorEnv(env_id, n_envs, **options)
     if not isinstance(env_id, str) or not has_vector_form(env_id):
         return None
-    lanes = gym.make_vec(
+    vector_env = gym.make_vec(
         env_id, num_envs=n_envs, vectorization_mode="vector_entry_point", **options
     )
-    if lanes.metadata.get("autoreset_mode") is AutoresetMode.SAME_STEP:
-        return lanes
-    lanes.close()
+    if vector_env.metadata.get("autoreset_mode") is AutoresetMode.SAME_STEP:
+        return vector_env
+    vector_env.close()
     return None
-
-
-class VectorEnvAdapter(VecEnv):
-    """A Gymnasium vector environment behind the interface of `VecEnv`.
-
-    Args:
-        lanes: The environment; it must begin an episode in the step that ends another,
-            as Stable-Baselines3 expects (`AutoresetMode.SAME_STEP`).
-    """
-
-    def __init__(self, lanes: VectorEnv[Any, Any, Any]) -> None:
-        mode = lanes.metadata.get("autoreset_mode")
-        if mode is not AutoresetMode.SAME_STEP:
-            raise ValueError(
-                f"expected an environment with AutoresetMode.SAME_STEP, got {mode}"
-            )
-        self.lanes = lanes
-        self._actions: NDArray[Any] | None = None
-        super().__init__(
-            lanes.num_envs, lanes.single_observation_space, lanes.single_action_space
-        )
-
-    def reset(self) -> VecEnvObs:
-        """Begin an episode in every lane; a seed that was given counts once."""
-        observations: VecEnvObs
-        observations, infos = self.lanes.reset(seed=self._seeds[0])
-        self._reset_seeds()
-        self.reset_infos = split_infos(infos, self.num_envs)
-        return observations
-
-    def step_async(self, actions: NDArray[Any]) -> None:
-        """Remember the actions."""
-        self._actions = actions
-
-    def step_wait(self) -> VecEnvStepReturn:
-        """Take the step."""
-        observations, rewards, terminated, truncated, infos = self.lanes.step(
-            self._actions
-        )
-        dones = terminated | truncated
-        lane_infos = split_infos(infos, self.num_envs)
-        for lane in np.flatnonzero(dones):
-            # What is told of such a lane is the first of the episode that begins.
-            self.reset_infos[lane] = first = lane_infos[lane]
-            last = {"terminal_observation": first.pop("final_obs")}
-            lane_infos[lane] = last | first.pop("final_info", {})
-        cut = (truncated & ~terminated).tolist()
-        for info, is_cut in zip(lane_infos, cut, strict=True):
-            info["TimeLimit.truncated"] = is_cut
-        return observations, rewards.astype(np.float32), dones, lane_infos
-
-    def close(self) -> None:
-        """Close the environment."""
-        self.lanes.close()
-
-    def get_attr(self, attr_name: str, indices: VecEnvIndices = None) -> list[Any]:
-        """Return an attribute, the same for every lane."""
-        value = getattr(self.lanes, attr_name)
-        return [value for _ in self._get_indices(indices)]
-
-    def set_attr(
-        self, attr_name: str, value: Any, indices: VecEnvIndices = None
-    ) -> None:
-        """Set an attribute, for all lanes at once."""
-        if len(list(self._get_indices(indices))) != self.num_envs:
-            raise ValueError(
-                f"{attr_name} is one for all lanes: set it without indices"
-            )
-        setattr(self.lanes, attr_name, value)
-
-    def env_method(
-        self,
-        method_name: str,
-        *method_args: Any,
-        indices: VecEnvIndices = None,
-        **method_kwargs: Any,
-    ) -> list[Any]:
-        """Call a method of all lanes at once; return each lane's part of the answer."""
-        answers = getattr(self.lanes, method_name)(*method_args, **method_kwargs)
-        return [answers[lane] for lane in self._get_indices(indices)]
-
-    def env_is_wrapped(
-        self,
-        wrapper_class: type[gym.Wrapper[Any, Any, Any, Any]],
-        indices: VecEnvIndices = None,
-    ) -> list[bool]:
-        """Return that no lane is wrapped by itself."""
-        return [False for _ in self._get_indices(indices)]
-
-    def get_images(self) -> list[NDArray[np.uint8] | None]:
-        """Return a frame of each lane."""
-        frames: Any = self.lanes.render()
-        return list(frames)
 
 
 def has_vector_form(env_id: str) -> bool:
@@ -180,15 +131,177 @@ def has_vector_form(env_id: str) -> bool:
     return gym.spec(name).vector_entry_point is not None
 
 
+class VectorEnvAdapter(VecEnv):
+    """A Gymnasium vector environment behind the interface of `VecEnv`.
+
+    Args:
+        vector_env: The vector environment; it must start an episode in the step that
+            ends another, as Stable-Baselines3 expects (`AutoresetMode.SAME_STEP`).
+    """
+
+    def __init__(self, vector_env: VectorEnv[Any, Any, Any]) -> None:
+        mode = vector_env.metadata.get("autoreset_mode")
+        if mode is not AutoresetMode.SAME_STEP:
+            raise ValueError(
+                "expected a vector environment with AutoresetMode.SAME_STEP, got "
+                f"{mode}: make it with autoreset_mode=AutoresetMode.SAME_STEP"
+            )
+        self.vector_env = vector_env
+        self._actions: NDArray[Any] | None = None
+        super().__init__(
+            vector_env.num_envs,
+            vector_env.single_observation_space,
+            vector_env.single_action_space,
+        )
+
+    def reset(self) -> VecEnvObs:
+        """Start an episode in every environment; a seed is used for one reset."""
+        observations: VecEnvObs
+        observations, infos = self.vector_env.reset(seed=self._seeds[0])
+        self._reset_seeds()
+        self.reset_infos = split_infos(infos, self.num_envs)
+        return observations
+
+    def step_async(self, actions: NDArray[Any]) -> None:
+        """Remember the actions."""
+        self._actions = actions
+
+    def step_wait(self) -> VecEnvStepReturn:
+        """Take the step."""
+        observations, rewards, terminated, truncated, infos = self.vector_env.step(
+            self._actions
+        )
+        dones = terminated | truncated
+        env_infos = split_infos(infos, self.num_envs)
+        for index in np.flatnonzero(dones):
+            # The info of such an environment belongs to the episode that starts.
+            self.reset_infos[index] = first = env_infos[index]
+            last = {"terminal_observation": first.pop("final_obs")}
+            env_infos[index] = last | first.pop("final_info", {})
+        cut = (truncated & ~terminated).tolist()
+        for info, is_cut in zip(env_infos, cut, strict=True):
+            info["TimeLimit.truncated"] = is_cut
+        return observations, rewards.astype(np.float32), dones, env_infos
+
+    def close(self) -> None:
+        """Close the vector environment."""
+        self.vector_env.close()
+
+    def get_attr(self, attr_name: str, indices: VecEnvIndices = None) -> list[Any]:
+        """Return an attribute, the same for every environment."""
+        value = getattr(self.vector_env, attr_name)
+        return [value for _ in self._get_indices(indices)]
+
+    def set_attr(
+        self, attr_name: str, value: Any, indices: VecEnvIndices = None
+    ) -> None:
+        """Set an attribute, of all environments at once."""
+        if len(list(self._get_indices(indices))) != self.num_envs:
+            raise ValueError(
+                f"all environments share the attribute {attr_name!r}: set it without "
+                "indices"
+            )
+        setattr(self.vector_env, attr_name, value)
+
+    def env_method(
+        self,
+        method_name: str,
+        *method_args: Any,
+        indices: VecEnvIndices = None,
+        **method_kwargs: Any,
+    ) -> list[Any]:
+        """Call a method of the vector environment; return one result per index."""
+        results = getattr(self.vector_env, method_name)(*method_args, **method_kwargs)
+        return [results[index] for index in self._get_indices(indices)]
+
+    def env_is_wrapped(
+        self,
+        wrapper_class: type[gym.Wrapper[Any, Any, Any, Any]],
+        indices: VecEnvIndices = None,
+    ) -> list[bool]:
+        """Return that no single environment is wrapped."""
+        return [False for _ in self._get_indices(indices)]
+
+    def get_images(self) -> list[NDArray[np.uint8] | None]:
+        """Return one frame per environment."""
+        frames: Any = self.vector_env.render()
+        return list(frames)
+
+
 def split_infos(infos: dict[str, Any], num_envs: int) -> list[dict[str, Any]]:
-    """Cut the infos of a vector environment into one a lane, of what is told there."""
-    lanes: list[dict[str, Any]] = [{} for _ in range(num_envs)]
+    """Return one info per environment, with the keys that are valid for it.
+
+    A Gymnasium vector environment marks by a mask `_key` which environments have `key`.
+    """
+    env_infos: list[dict[str, Any]] = [{} for _ in range(num_envs)]
     for key, values in infos.items():
         if key.startswith("_"):
             continue
         parts = split_infos(values, num_envs) if isinstance(values, dict) else values
-        told = infos[f"_{key}"].tolist()
-        for info, part, is_told in zip(lanes, parts, told, strict=True):
-            if is_told:
+        has_key = infos[f"_{key}"].tolist()
+        for info, part, is_valid in zip(env_infos, parts, has_key, strict=True):
+            if is_valid:
                 info[key] = part
-    return lanes
+    return env_infos
+
+
+class VecMaskInObservation(VecEnvWrapper):
+    """Put the masks that a `VecEnv` provides elsewhere into its observations.
+
+    They come from `info["action_mask"]` or from a method `action_masks()`. The method
+    cannot provide the set of a final state, as the environment is reset by then: all
+    actions are taken to be available there.
+
+    Args:
+        venv: The environments to wrap.
+    """
+
+    def __init__(self, venv: VecEnv) -> None:
+        if unwrap_vec_normalize(venv) is not None:
+            raise ValueError(
+                "masks must be in the observations before these are normalised: write "
+                "VecNormalize(VecMaskInObservation(venv), norm_obs_keys=[...])"
+            )
+        self._num_actions = int(discrete_actions(venv.action_space).n)
+        super().__init__(venv, masked_space(venv.observation_space, self._num_actions))
+
+    def reset(self) -> VecEnvObs:
+        """Reset every environment."""
+        obs = self.venv.reset()
+        return with_mask(obs, self._masks(self.unwrapped.reset_infos))
+
+    def step_wait(self) -> VecEnvStepReturn:
+        """Finish a step in every environment."""
+        obs, rewards, dones, infos = self.venv.step_wait()
+        for info in (infos[index] for index in np.flatnonzero(dones)):
+            final_mask = check_masks(
+                info.get(MASK_KEY, np.ones(self._num_actions)),
+                self._num_actions,
+                f"info[{MASK_KEY!r}]",
+                batch_shape=(),
+                final=True,
+            )
+            info["terminal_observation"] = with_mask(
+                info["terminal_observation"], final_mask
+            )
+        # Of wrappers and environment, only the latter keeps these up to date.
+        resets = self.unwrapped.reset_infos
+        current = [
+            resets[index] if done else infos[index] for index, done in enumerate(dones)
+        ]
+        return with_mask(obs, self._masks(current)), rewards, dones, infos
+
+    def _masks(self, infos: list[dict[str, Any]]) -> NDArray[np.bool_]:
+        if all(MASK_KEY in info for info in infos):
+            masks = [info[MASK_KEY] for info in infos]
+        elif self.venv.has_attr("action_masks"):
+            masks = self.venv.env_method("action_masks")
+        else:
+            raise ValueError(
+                "the environment provides no action mask: put it into the observation "
+                "(key 'action_mask'), return info['action_mask'] from reset and step, "
+                "or write a method action_masks()"
+            )
+        return check_masks(
+            np.stack(masks), self._num_actions, batch_shape=(self.num_envs,)
+        )

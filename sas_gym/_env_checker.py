@@ -10,12 +10,12 @@ from gymnasium.spaces import Dict, MultiBinary
 from gymnasium.utils.env_checker import check_env as gymnasium_check_env
 from gymnasium.utils.env_checker import data_equivalence
 
+from sas_gym._types import Mask
 from sas_gym._wrappers import RepairAction
-from sas_gym.action_sets import Mask
-from sas_gym.masks import MASK_KEY, as_mask, discrete_actions, read_masks
+from sas_gym.masks import MASK_KEY, check_masks, discrete_actions, read_masks
 
-Told = tuple[Any, dict[str, Any]]
 Trace = list[tuple[Any, ...]]
+"""The mask, observation, reward, terminated and truncated of each step."""
 
 
 def check_env(
@@ -31,81 +31,76 @@ def check_env(
     with every action kept inside its action set: by themselves they act blindly.
 
     Args:
-        env: The environment. It may be wrapped, and tell its mask in one or more of
+        env: The environment. It may be wrapped, and provide its mask in one or more of
             `obs["action_mask"]`, `info["action_mask"]` and `action_masks()`.
         num_steps: How many steps to play.
-        must_refuse: Whether an unavailable action has to be refused: by an error, or by
+        must_refuse: Whether an unavailable action must be refused: by an error, or by
             leaving the observation as it was.
         skip_render_check: Whether to leave out the checks of `render`.
 
     Raises:
         AssertionError: If a part of the contract is broken; the message says which, and
-            how to mend it.
+            how to fix it.
     """
-    num_actions = int(discrete_actions(env).n)
     _check_spaces(env)
-    trace = _play(env, num_actions, num_steps)
-    _check_seeding(trace, _play(env, num_actions, num_steps))
+    _check_seeding(_play(env, num_steps), _play(env, num_steps))
     if must_refuse:
-        _check_refusal(env, num_actions, num_steps)
+        _check_refusal(env, num_steps)
     _run_stock_checkers(RepairAction(env), skip_render_check)
 
 
 def _check_spaces(env: gym.Env[Any, Any]) -> None:
     space = env.observation_space
     if isinstance(space, Dict) and MASK_KEY in space.spaces:
+        num_actions = discrete_actions(env.action_space).n
         assert isinstance(space[MASK_KEY], MultiBinary), (
-            f"observation_space[{MASK_KEY!r}] is {space[MASK_KEY]}: make it MultiBinary("
-            f"{discrete_actions(env).n}), as wrappers such as VecNormalize change the "
+            f"observation_space[{MASK_KEY!r}] is {space[MASK_KEY]}: make it "
+            f"MultiBinary({num_actions}), as wrappers such as VecNormalize change the "
             "values of a Box"
         )
 
 
-def _play(env: gym.Env[Any, Any], num_actions: int, num_steps: int) -> Trace:
+def _play(env: gym.Env[Any, Any], num_steps: int) -> Trace:
     """Play random available actions, checking every mask on the way."""
     rng = np.random.default_rng(0)
-    start = int(discrete_actions(env).start)
+    start = int(discrete_actions(env.action_space).start)
     trace: Trace = []
     observation, info = env.reset(seed=0)
-    mask = _checked_mask(env, (observation, info), num_actions, "after reset()")
+    mask = _checked_mask(env, observation, info, "after reset()")
     for _ in range(num_steps):
         action = rng.choice(np.flatnonzero(mask))
         observation, reward, terminated, truncated, info = env.step(action + start)
         ended = terminated or truncated
         when = "in the final state of an episode" if ended else "after step()"
-        mask = _checked_mask(env, (observation, info), num_actions, when)
+        mask = _checked_mask(env, observation, info, when)
         trace.append(
             deepcopy((mask, observation, float(reward), terminated, truncated))
         )
         if ended:
             observation, info = env.reset()
-            mask = _checked_mask(env, (observation, info), num_actions, "after reset()")
+            mask = _checked_mask(env, observation, info, "after reset()")
     return trace
 
 
 def _checked_mask(
-    env: gym.Env[Any, Any], told_by: Told, num_actions: int, when: str
+    env: gym.Env[Any, Any], observation: Any, info: dict[str, Any], when: str
 ) -> Mask:
-    """Return the current mask once every channel has told the same valid one."""
-    told = read_masks(env, *told_by)
-    assert told, (
-        f"no action mask {when}: return info['action_mask'] (int8, one number an "
+    """Return the current mask if every channel provides the same valid one."""
+    num_actions = int(discrete_actions(env.action_space).n)
+    provided = read_masks(env, observation, info)
+    assert provided, (
+        f"no action mask {when}: return info['action_mask'] (int8, one entry per "
         "action), put it into the observation, or write a method action_masks()"
     )
     masks = {}
-    for channel, values in told.items():
+    for channel, values in provided.items():
         try:
-            masks[channel] = as_mask(values, num_actions, channel)
+            # Final states need a set too, as agents may evaluate them: not `final`.
+            masks[channel] = check_masks(values, num_actions, channel, batch_shape=())
         except ValueError as error:
             raise AssertionError(f"{error} ({when})") from error
-        assert masks[channel].any(), (
-            f"{channel} offers no action {when}: draw the set again, or let an action "
-            "such as waiting always be available. Final states need a set too, as "
-            "agents evaluate them"
-        )
-    _check_channels(told, masks, when)
-    again = read_masks(env, *told_by)
-    for channel, values in again.items():
+    _check_channels(provided, masks, when)
+    for channel, values in read_masks(env, observation, info).items():
         assert np.array_equal(masks[channel], np.asarray(values).astype(bool)), (
             f"{channel} read twice {when} gives two different sets: draw the set once "
             "in reset() and step(), keep it, and only read it elsewhere"
@@ -113,10 +108,12 @@ def _checked_mask(
     return next(iter(masks.values()))
 
 
-def _check_channels(told: dict[str, Any], masks: dict[str, Mask], when: str) -> None:
+def _check_channels(
+    provided: dict[str, Any], masks: dict[str, Mask], when: str
+) -> None:
     info_channel = f"info[{MASK_KEY!r}]"
-    if info_channel in told:
-        dtype = np.asarray(told[info_channel]).dtype
+    if info_channel in provided:
+        dtype = np.asarray(provided[info_channel]).dtype
         assert dtype == np.int8, (
             f"{info_channel} has the type {dtype} {when}: make it np.int8, which "
             "action_space.sample(mask) demands"
@@ -125,8 +122,8 @@ def _check_channels(told: dict[str, Any], masks: dict[str, Mask], when: str) -> 
     for channel, other in others:
         assert np.array_equal(mask, other), (
             f"{first} and {channel} differ {when} ({np.flatnonzero(mask).tolist()} "
-            f"against {np.flatnonzero(other).tolist()}): draw the set once a step and "
-            "tell the same one everywhere"
+            f"and {np.flatnonzero(other).tolist()}): draw the set once per step and "
+            "return the same one everywhere"
         )
 
 
@@ -141,17 +138,17 @@ def _check_seeding(trace: Trace, replay: Trace) -> None:
             )
 
 
-def _check_refusal(env: gym.Env[Any, Any], num_actions: int, num_steps: int) -> None:
+def _check_refusal(env: gym.Env[Any, Any], num_steps: int) -> None:
     """Try the first unavailable action that turns up."""
     rng = np.random.default_rng(1)
-    start = int(discrete_actions(env).start)
+    start = int(discrete_actions(env.action_space).start)
     observation, info = env.reset(seed=1)
     for _ in range(num_steps):
-        mask = _checked_mask(env, (observation, info), num_actions, "after step()")
+        mask = _checked_mask(env, observation, info, "after step()")
         if not mask.all():
             break
         observation, _, terminated, truncated, info = env.step(
-            rng.choice(num_actions) + start
+            rng.choice(len(mask)) + start
         )
         if terminated or truncated:
             observation, info = env.reset()
@@ -164,8 +161,9 @@ def _check_refusal(env: gym.Env[Any, Any], num_actions: int, num_steps: int) -> 
     except (ValueError, AssertionError, gym.error.Error):
         return
     assert data_equivalence(before, _without_mask(observation)), (
-        f"action {action} was unavailable and yet carried out: raise a ValueError in "
-        "step(), or leave the state as it is; must_refuse=False skips this check"
+        f"action {action} was unavailable, but step() carried it out: raise a "
+        "ValueError there, or leave the state as it is; must_refuse=False skips this "
+        "check"
     )
 
 

@@ -1,4 +1,4 @@
-"""Returns of a policy, without the bias towards episodes that end early."""
+"""Returns of a policy, without bias towards short episodes; the random policy."""
 
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -7,28 +7,29 @@ import numpy as np
 from gymnasium.vector import VectorEnv
 from numpy.typing import NDArray
 
-from sas_gym.action_sets import Floats
+from sas_gym._types import Floats
 from sas_gym.masks import MASK_KEY, sample_actions
 
 if TYPE_CHECKING:
     from sas_gym.planning import TabularSASMDP
 
 Policy = Callable[[Any, NDArray[np.int8]], NDArray[Any]]
-"""From observations and action masks [N, A] to actions [N]."""
+"""From the observations and action masks of N environments to N actions."""
 
 
 def episode_returns(
     env: VectorEnv[Any, Any, Any], policy: Policy, num_episodes: int, seed: int
 ) -> Floats:
-    """Play episodes and return their undiscounted returns, [num_episodes or more].
+    """Play episodes and return their undiscounted returns, one entry per episode.
 
-    Every lane plays the same number of episodes to their end. Taking those that end
-    first instead would favour short ones.
+    Every environment plays the same number of episodes to their end. Taking those that
+    end first instead would favour short ones.
 
     Args:
-        env: A vector environment that begins anew in the step that ends an episode.
-        policy: What chooses the actions.
-        num_episodes: How many episodes; rounded up to a multiple of the lanes.
+        env: A vector environment that resets in the step that ends an episode
+            (`AutoresetMode.SAME_STEP`).
+        policy: A function from observations and action masks to actions.
+        num_episodes: How many episodes; rounded up to a multiple of the environments.
         seed: Seed of the environment.
 
     Example:
@@ -38,7 +39,7 @@ def episode_returns(
         >>> round(returns.mean(), 1)
         np.float64(0.3)
     """
-    share = -(-num_episodes // env.num_envs)
+    share = -(-num_episodes // env.num_envs)  # per environment, rounded up
     finished = np.zeros((env.num_envs, share))
     count = np.zeros(env.num_envs, dtype=np.int64)
     running = np.zeros(env.num_envs)
@@ -48,9 +49,9 @@ def episode_returns(
         observation, reward, terminated, truncated, infos = env.step(actions)
         running += reward
         done = terminated | truncated
-        lanes = np.flatnonzero(done & (count < share))
-        finished[lanes, count[lanes]] = running[lanes]
-        count[lanes] += 1
+        counted = np.flatnonzero(done & (count < share))
+        finished[counted, count[counted]] = running[counted]
+        count[counted] += 1
         running[done] = 0.0
     return finished.ravel()
 
@@ -58,8 +59,8 @@ def episode_returns(
 class RandomPolicy:
     """Takes any available action, each with the same probability.
 
-    It acts like an agent of Stable-Baselines3 (`predict`), as the policy of
-    `episode_returns`, and as a policy that `sas_gym.planning` evaluates exactly.
+    It serves as the policy of `episode_returns`, as a model with Stable-Baselines3's
+    `predict`, and as a policy that `sas_gym.planning` evaluates exactly.
 
     Args:
         seed: Seed of the choices.
@@ -69,7 +70,7 @@ class RandomPolicy:
         self._rng = np.random.default_rng(seed)
 
     def __call__(self, observation: Any, action_mask: NDArray[Any]) -> NDArray[Any]:
-        """Choose one available action per row of the masks [N, A], uniformly."""
+        """Choose one available action per row of the masks, uniformly."""
         return sample_actions(action_mask, self._rng)
 
     def predict(

@@ -1,4 +1,4 @@
-"""The table of registered tasks: every id, its task and its time limit."""
+"""The table of registered environments: every id, its task and its time limit."""
 
 from typing import Any, NamedTuple
 
@@ -6,7 +6,7 @@ import gymnasium as gym
 
 
 class TaskSpec(NamedTuple):
-    """An entry of the registry."""
+    """One row of the table of registered environments."""
 
     id: str
     """The id for `gymnasium.make` and `gymnasium.make_vec`."""
@@ -34,7 +34,8 @@ def register(
         id: The id for `gymnasium.make` and `gymnasium.make_vec`.
         task: The task's class, as `"module:Class"`.
         max_episode_steps: Number of steps after which an episode is truncated.
-        **kwargs: Default arguments, for the task's class or for `SASEnv`.
+        **kwargs: Default arguments of the environment: those of `SASEnv`, and those of
+            the task's class.
     """
     gym.register(
         id,

@@ -9,12 +9,14 @@ from gymnasium.error import ResetNeeded
 from gymnasium.utils import RecordConstructorArgs
 from numpy.typing import ArrayLike
 
-from sas_gym.action_sets import ActionSets, Ints, Mask, as_action_sets
-from sas_gym.action_sets._sampler import ALL_ENVS, ActionSetSampler
+from sas_gym._types import ALL_ENVS, Ints, Mask
+from sas_gym.action_sets import ActionSets
+from sas_gym.action_sets._independent import as_action_sets
+from sas_gym.action_sets._sampler import ActionSetSampler
 from sas_gym.masks import (
     MASK_KEY,
     OnUnavailable,
-    as_mask,
+    check_masks,
     check_on_unavailable,
     discrete_actions,
     int_mask,
@@ -24,14 +26,14 @@ from sas_gym.masks import (
     with_mask,
 )
 
-Told = tuple[Any, dict[str, Any]]
-"""An observation and an info."""
+ResetReturn = tuple[Any, dict[str, Any]]
+StepReturn = tuple[Any, Any, bool, bool, dict[str, Any]]
 
 
 class _MaskWrapper(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
-    """A wrapper that knows the current action set and tells it.
+    """A wrapper that keeps the current action set and returns it.
 
-    The set is the one that the wrapped environment tells; subclasses change it.
+    The set is the one that the wrapped environment provides; subclasses change it.
 
     Args:
         env: The environment.
@@ -44,7 +46,7 @@ class _MaskWrapper(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
     ) -> None:
         RecordConstructorArgs.__init__(self, **recorded)
         super().__init__(env)
-        self._actions = discrete_actions(env)
+        self._actions = discrete_actions(env.action_space)
         self._num_actions = int(self._actions.n)
         self._in_observation = in_observation
         if in_observation:
@@ -55,23 +57,24 @@ class _MaskWrapper(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> Told:
-        """Begin an episode."""
+    ) -> ResetReturn:
+        """Start an episode."""
         observation, info = self.env.reset(seed=seed, options=options)
         self._mask = self._required(self._inner_mask(observation, info))
-        return self._tell(observation, info)
+        return self._with_mask(observation, info)
 
-    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+    def step(self, action: Any) -> StepReturn:
         """Take an action."""
         observation, reward, terminated, truncated, info = self.env.step(action)
-        self._mask = self._required(self._inner_mask(observation, info, terminated))
-        observation, info = self._tell(observation, info)
+        final = terminated or truncated
+        self._mask = self._required(self._inner_mask(observation, info, final))
+        observation, info = self._with_mask(observation, info)
         return observation, reward, terminated, truncated, info
 
     def action_masks(self) -> Mask:
-        """Return which actions are available now, [A]. Reading draws nothing."""
+        """Return which actions are available now. Reading draws nothing."""
         if self._mask is None:
-            raise ResetNeeded("call reset() first: no action set is drawn yet")
+            raise ResetNeeded("call reset() first: no action set has been drawn yet")
         return self._mask.copy()
 
     def _is_available(self, action: Any) -> bool:
@@ -80,33 +83,26 @@ class _MaskWrapper(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         return bool(self.action_masks()[int(action) - int(self._actions.start)])
 
     def _inner_mask(
-        self, observation: Any, info: dict[str, Any], terminated: bool = False
+        self, observation: Any, info: dict[str, Any], final: bool = False
     ) -> Mask | None:
-        """Return the mask that the wrapped environment tells, if it tells any.
-
-        A final state in which it offers nothing counts as offering everything: nobody
-        acts there, and a mask without an action breaks what reads it.
-        """
-        told = read_masks(self.env, observation, info)
-        if not told:
+        """Return the mask that the wrapped environment provides, if any."""
+        masks = read_masks(self.env, observation, info)
+        if not masks:
             return None
-        channel, values = next(iter(told.items()))
-        mask = as_mask(values, self._num_actions, channel)
-        if not mask.any() and not terminated:
-            raise ValueError(
-                f"{channel} of {self.env} offers no action in a state that is not final"
-            )
-        return mask if mask.any() else ~mask
+        channel, values = next(iter(masks.items()))
+        return check_masks(
+            values, self._num_actions, channel, batch_shape=(), final=final
+        )
 
     def _required(self, mask: Mask | None) -> Mask:
         if mask is None:
             raise ValueError(
-                f"{self.env} tells no action mask: return info['action_mask'] from "
+                f"{self.env} provides no action mask: return info['action_mask'] from "
                 "reset and step, or give the environment a method action_masks()"
             )
         return mask
 
-    def _tell(self, observation: Any, info: dict[str, Any]) -> Told:
+    def _with_mask(self, observation: Any, info: dict[str, Any]) -> ResetReturn:
         mask = self.action_masks()
         if self._in_observation:
             observation = with_mask(observation, mask)
@@ -114,19 +110,19 @@ class _MaskWrapper(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
 
 
 class StochasticActionSets(_MaskWrapper):
-    """Make any environment with discrete actions one whose actions come and go.
+    """Give any environment with discrete actions stochastic action sets.
 
-    Where the environment tells an action set of its own, the sets are drawn within it,
-    and stay non-empty.
+    If the environment provides an action mask of its own, the sets are drawn within it,
+    and are never empty.
 
     Args:
         env: The environment.
-        action_sets: Law of the action sets, or just a probability. One that differs by
-            state needs a Discrete observation.
+        action_sets: Distribution of the action sets, or just the probability that an
+            action is available. One that differs by state needs a Discrete observation.
         mask_in_observation: Whether the mask goes into the observation: beside the keys
             of a dict, or beside `observation` otherwise.
-        on_unavailable: `"raise"` an error for an unavailable action, or take it for a
-            `"noop"`: the environment is not stepped, and the next set is drawn.
+        on_unavailable: What an unavailable action does: `"raise"` an error, or nothing
+            (`"noop"`: the environment is not stepped, and the next set is drawn).
         unavailable_penalty: What such a no-op costs.
 
     Example:
@@ -157,29 +153,30 @@ class StochasticActionSets(_MaskWrapper):
         space = env.observation_space
         self._states = space if isinstance(space, gym.spaces.Discrete) else None
         num_states = None if self._states is None else int(self._states.n)
-        law = as_action_sets(action_sets).fit(self._num_actions, num_states)
-        self._sets = ActionSetSampler(law, self._num_actions, num_envs=1)
+        fitted = as_action_sets(action_sets).fit(self._num_actions, num_states)
+        self._sets = ActionSetSampler(fitted, self._num_actions, num_envs=1)
         self._raises = on_unavailable == "raise"
         self._penalty = unavailable_penalty
-        self._last: Told = None, {}
+        self._last: ResetReturn = None, {}
 
     @property
     def action_sets(self) -> ActionSets:
-        """The law of the action sets."""
-        return self._sets.law
+        """Distribution of the action sets."""
+        return self._sets.action_sets
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> Told:
-        """Begin an episode, and draw its first action set."""
+    ) -> ResetReturn:
+        """Start an episode, and draw its first action set."""
         self._last = observation, info = self.env.reset(seed=seed, options=options)
         if seed is not None or self._mask is None:
             self._sets.seed(seed)
-        situation = self._situation(observation, self._inner_mask(observation, info))
-        self._mask = self._sets.reset_at(ALL_ENVS, *situation)[0]
-        return self._tell(observation, info)
+        inner = self._inner_mask(observation, info)
+        inputs = self._distribution_inputs(observation, inner)
+        self._mask = self._sets.reset_at(ALL_ENVS, *inputs)[0]
+        return self._with_mask(observation, info)
 
-    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+    def step(self, action: Any) -> StepReturn:
         """Take an action that is in the current action set."""
         if self._is_available(action):
             observation, reward, terminated, truncated, info = self.env.step(action)
@@ -189,14 +186,16 @@ class StochasticActionSets(_MaskWrapper):
         else:
             observation, info = deepcopy(self._last)
             reward, terminated, truncated = -self._penalty, False, False
-        inner = self._inner_mask(observation, info, terminated)
-        self._mask = self._sets.advance(*self._situation(observation, inner))[0]
-        observation, info = self._tell(observation, info)
+        inner = self._inner_mask(observation, info, terminated or truncated)
+        inputs = self._distribution_inputs(observation, inner)
+        self._mask = self._sets.advance(*inputs)[0]
+        observation, info = self._with_mask(observation, info)
         return observation, reward, terminated, truncated, info
 
-    def _situation(
+    def _distribution_inputs(
         self, observation: Any, inner: Mask | None
     ) -> tuple[Ints | None, Mask | None]:
+        """Return what the distribution of the action sets may depend on."""
         number = None
         if self._states is not None:
             number = np.array([int(observation) - int(self._states.start)])
@@ -204,7 +203,7 @@ class StochasticActionSets(_MaskWrapper):
 
 
 class MaskInObservation(_MaskWrapper):
-    """Put the mask that an environment tells elsewhere into its observations.
+    """Put the mask that an environment provides elsewhere into its observations.
 
     It may come from `info["action_mask"]` or from a method `action_masks()`; afterwards
     it is in the observation, in the info and in the method. The keys of a dict
@@ -226,11 +225,12 @@ class MaskInObservation(_MaskWrapper):
 class RepairAction(_MaskWrapper):
     """Replace an unavailable action by a random available one.
 
-    So that an agent that knows nothing of masks can run, as a baseline. What it did is
-    told in `info["repaired"]`.
+    So an agent that knows nothing of masks can run, as a baseline. The info of a step
+    has the key `repaired`: whether its action was replaced.
 
     Args:
-        env: An environment that tells its action mask, in whichever way.
+        env: An environment that provides its action mask: in the observation, in the
+            info or by a method `action_masks()`.
     """
 
     def __init__(self, env: gym.Env[Any, Any]) -> None:
@@ -239,16 +239,16 @@ class RepairAction(_MaskWrapper):
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> Told:
-        """Begin an episode; a seed replays the repairs, too."""
+    ) -> ResetReturn:
+        """Start an episode; a seed replays the repairs, too."""
         if seed is not None:
             # A key of their own keeps the repairs apart from the environment's draws.
             sequence = np.random.SeedSequence(seed, spawn_key=_REPAIRS_KEY)
             self._rng = np.random.default_rng(sequence)
         return super().reset(seed=seed, options=options)
 
-    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
-        """Take the action, or another one where it is unavailable."""
+    def step(self, action: Any) -> StepReturn:
+        """Take the action or, if it is unavailable, another one."""
         repair = not self._is_available(action)
         if repair:
             choice = self._rng.choice(np.flatnonzero(self.action_masks()))

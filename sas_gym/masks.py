@@ -1,4 +1,4 @@
-"""Where an environment tells its action set, and how it is put into observations."""
+"""Action masks: read, checked, sampled from, and put into observations."""
 
 from typing import Any, Literal
 
@@ -8,20 +8,24 @@ from gymnasium.spaces import Dict, Discrete, MultiBinary
 from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
 
-from sas_gym.action_sets import Mask
+from sas_gym._types import Mask
 
 MASK_KEY = "action_mask"
+"""Key of the action mask in observations and infos."""
 
 OnUnavailable = Literal["raise", "noop"]
 """What an unavailable action does: raise an error, or nothing while a step passes."""
 
 
-def discrete_actions(env: gym.Env[Any, Any]) -> Discrete[np.int64]:
-    """Return an environment's action space, which must be discrete."""
-    space = env.action_space
+def discrete_actions(space: gym.Space[Any]) -> Discrete[np.int64]:
+    """Return an action space, which must be discrete.
+
+    Raises:
+        ValueError: If it is another kind of space.
+    """
     if not isinstance(space, Discrete):
         raise ValueError(
-            f"action sets need a Discrete action space, got {space}: number the "
+            f"action masks need a Discrete action space, got {space}: number the "
             "actions (those of a MultiDiscrete space by their combinations)"
         )
     return space
@@ -41,10 +45,10 @@ def check_on_unavailable(on_unavailable: str, penalty: float) -> None:
 
 
 def unavailable_action_error(
-    action: Any, mask: Mask, lanes: list[int] | None = None
+    action: Any, mask: Mask, env_indices: list[int] | None = None
 ) -> ValueError:
     """Return the error for an action outside its action set."""
-    where = "" if lanes is None else f" in lanes {lanes}"
+    where = "" if env_indices is None else f" in environments {env_indices}"
     return ValueError(
         f"unavailable action{where}: {action} is not in the action set "
         f"{np.flatnonzero(mask).tolist()}. Choose where info['action_mask'] is 1, or "
@@ -55,37 +59,74 @@ def unavailable_action_error(
 def read_masks(
     env: gym.Env[Any, Any], observation: Any, info: dict[str, Any]
 ) -> dict[str, Any]:
-    """Return the current mask by every channel in which an environment tells it."""
-    told = {}
+    """Return the current mask from every channel that provides it, by channel."""
+    masks = {}
     if isinstance(observation, dict) and MASK_KEY in observation:
-        told[f"obs[{MASK_KEY!r}]"] = observation[MASK_KEY]
+        masks[f"obs[{MASK_KEY!r}]"] = observation[MASK_KEY]
     if MASK_KEY in info:
-        told[f"info[{MASK_KEY!r}]"] = info[MASK_KEY]
+        masks[f"info[{MASK_KEY!r}]"] = info[MASK_KEY]
     if env.has_wrapper_attr("action_masks"):
-        told["action_masks()"] = env.get_wrapper_attr("action_masks")()
-    return told
+        masks["action_masks()"] = env.get_wrapper_attr("action_masks")()
+    return masks
 
 
-def as_mask(values: ArrayLike, num_actions: int, channel: str) -> Mask:
-    """Return a mask as bools, [A], or say what is wrong with it.
+def check_masks(
+    masks: ArrayLike,
+    num_actions: int,
+    source: str = "the action mask",
+    *,
+    batch_shape: tuple[int, ...] | None = None,
+    final: bool = False,
+) -> Mask:
+    """Return masks as new booleans, or raise an error that says what is wrong.
+
+    Every mask from outside passes here: ones and zeros only, one entry per action, and
+    at least one action available.
 
     Args:
-        values: The mask, of any type.
-        num_actions: Size A of the base action set.
-        channel: Where it comes from, for the error message.
+        masks: One mask or a batch of them, with the actions along the last axis.
+        num_actions: Size of the base action set.
+        source: Where the masks come from, for the error message.
+        batch_shape: Shape before the last axis: `()` for one mask, `(num_envs,)` for
+            one per environment; by default any.
+        final: Whether these are masks of final states. Nobody acts there, and a mask
+            without an action breaks what reads it: it becomes one with every action.
+
+    Raises:
+        ValueError: If the shape or a value is wrong, or a mask has no action.
+
+    Example:
+        >>> check_masks([[0, 1], [1, 1]], num_actions=2)
+        array([[False,  True],
+               [ True,  True]])
     """
-    mask = np.asarray(values)
-    if mask.shape != (num_actions,):
+    array = np.asarray(masks)
+    shape = array.shape
+    if shape[-1:] != (num_actions,) or batch_shape not in (None, shape[:-1]):
+        batch = "..." if batch_shape is None else ", ".join(map(str, batch_shape))
+        expected = f"({batch}, {num_actions})" if batch else f"({num_actions},)"
         raise ValueError(
-            f"{channel} must have one number an action, shape ({num_actions},); got "
-            f"shape {mask.shape}"
+            f"{source} must have one entry per action, shape {expected}; got shape "
+            f"{shape}"
         )
-    if not np.isin(mask, (0, 1)).all():
+    checked: Mask = array == 1
+    # What is neither 0 nor 1, NaN too, is not zero and yet not available.
+    if array.dtype.kind not in "biuf" or (
+        np.count_nonzero(checked) != np.count_nonzero(array)
+    ):
         raise ValueError(
-            f"{channel} must be 1 where an action is available and 0 elsewhere; got "
-            f"{np.unique(mask)[:5].tolist()}"
+            f"{source} must be 1 where an action is available and 0 elsewhere; got "
+            f"{array[~checked].ravel()[:5].tolist()} of type {array.dtype}"
         )
-    return mask.astype(bool)
+    has_action = checked.any(axis=-1, keepdims=True)
+    if has_action.all():
+        return checked
+    if not final:
+        raise ValueError(
+            f"{source} offers no action: draw the set again, or let an action such as "
+            "waiting always be available"
+        )
+    return checked | ~has_action
 
 
 def masked_space(bare: gym.Space[Any], num_actions: int) -> Dict:
@@ -99,7 +140,10 @@ def masked_space(bare: gym.Space[Any], num_actions: int) -> Dict:
 
 
 def with_mask(observation: Any, mask: NDArray[Any]) -> dict[str, Any]:
-    """Return an observation with a mask beside it, as `masked_space` describes."""
+    """Return an observation with a mask beside it, as `masked_space` describes.
+
+    One observation with its mask, or a batch of both.
+    """
     keys = (
         observation if isinstance(observation, dict) else {"observation": observation}
     )
@@ -112,7 +156,7 @@ def int_mask(mask: NDArray[Any]) -> NDArray[np.int8]:
 
 
 def sample_actions(mask: NDArray[Any], rng: Generator) -> NDArray[np.intp]:
-    """Draw one available action a lane, uniformly, for masks [N, A] of any type.
+    """Draw one available action per row of masks [N, A] of any type, uniformly.
 
     Example:
         >>> sample_actions(np.array([[0, 1, 0], [0, 0, 1]]), np.random.default_rng())

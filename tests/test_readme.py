@@ -1,18 +1,36 @@
-"""The README's code runs as it stands."""
+"""The README's code runs as it is, and the files it names exist."""
 
 import re
 from pathlib import Path
 
-README = Path(__file__).parent.parent / "README.md"
+import pytest
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text()
 
 
-def test_the_code_blocks_run_one_after_the_other():
-    blocks = re.findall(r"```python\n(.*?)```", README.read_text(), flags=re.DOTALL)
+def test_readme_code_runs():
+    """All code blocks run one after the other, with fewer training steps."""
+    blocks = re.findall(r"```python\n(.*?)```", README, flags=re.DOTALL)
     assert len(blocks) >= 4
-    # The same code in fewer steps.
-    exec("\n".join(blocks).replace("100_000", "2_000"), {})
+    code = "\n".join(blocks)
+    assert "100_000" in code
+    exec(code.replace("100_000", "2_000"), {})
 
 
-def test_every_file_it_shows_exists():
-    for target in re.findall(r"\]\(([^):]+)\)", README.read_text()):
-        assert (README.parent / target).exists(), target
+def test_readme_links_exist():
+    """Every link and picture that is not a web address is a file of this repository."""
+    targets = re.findall(r"\]\(([^):]+)\)", README)
+    assert targets
+    for target in targets:
+        assert (ROOT / target).exists(), target
+
+
+@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md"])
+def test_named_paths_exist(page):
+    """Every path of a package or of the tests that a page names in code exists."""
+    text = (ROOT / page).read_text()
+    paths = re.findall(r"`((?:sas_gym|sas_agents|tests|examples)/[\w./]*)`", text)
+    assert paths
+    for path in paths:
+        assert (ROOT / path).exists(), path

@@ -1,26 +1,23 @@
-"""What a law of the action set is."""
+"""What a distribution of the action sets is."""
 
 from abc import ABC, abstractmethod
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from jaxtyping import Bool, Float, Int
+from numpy.typing import ArrayLike
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Mask = NDArray[np.bool_]
-
-NEVER_EMPTY = "an action set is never empty"
+from sas_gym._types import Floats, Ints, Mask
 
 
 class ActionSets(ABC):
-    """A law of the action set, phi(s, alpha) in the literature.
+    """A distribution of the action sets, phi(s, alpha) in the literature.
 
-    A law is a pure function from uniform numbers to sets: it owns no randomness, so one
-    object serves any number of lanes and environments, and one row of uniforms always
-    gives one set. What distinguishes laws in time is how a lane's row changes from step
-    to step (`next_uniforms`); what distinguishes them in space is how a row becomes a set
-    (`sets_from`). No law ever gives an empty set: each is its stated distribution
+    It is a pure function from uniform numbers to sets: it owns no randomness, so one
+    object serves any number of environments, and the same uniforms always give the same
+    set. Distributions differ in time by how the uniforms of an environment change from
+    step to step (`next_uniforms`), and otherwise by how uniforms become a set
+    (`sets_from`). No set is ever empty: each distribution is the stated one
     *conditioned on not being empty*, as if an empty draw were drawn again.
     """
 
@@ -29,42 +26,47 @@ class ActionSets(ABC):
 
     @abstractmethod
     def num_uniforms(self, num_actions: int) -> int:
-        """Return how many uniforms make one set: the length U of a row."""
+        """Return how many uniforms one set needs."""
 
     @abstractmethod
     def fit(self, num_actions: int, num_states: int | None) -> "ActionSets":
-        """Return this law for a task of a given size.
+        """Return this distribution for a task of a given size.
 
         Args:
             num_actions: Size of the base action set.
             num_states: Number of states, or `None` where they are not numbered.
 
         Raises:
-            ValueError: If the law is made for another size.
+            ValueError: If the distribution is made for another size.
         """
 
-    def next_uniforms(self, row: Floats, fresh: Floats) -> Floats:
-        """Return the rows from which the next sets of an episode are made.
+    def next_uniforms(
+        self, uniforms: Float[Floats, "N U"], fresh: Float[Floats, "N U"]
+    ) -> Float[Floats, "N U"]:
+        """Return the uniforms from which the next sets of an episode are made.
 
         Args:
-            row: The rows of the step before, [N, U]; at first they are fresh ones.
-            fresh: New independent uniforms, [N, U].
+            uniforms: Those of the step before; at first they are fresh ones.
+            fresh: New independent ones.
         """
         return fresh
 
     @abstractmethod
     def sets_from(
-        self, row: Floats, state: Ints | None, possible: Mask | None = None
-    ) -> Mask:
-        """Make one non-empty set out of each row.
+        self,
+        uniforms: Float[Floats, "N U"],
+        state: Int[Ints, " N"] | None,
+        possible: Bool[Mask, "N A"] | None,
+    ) -> Bool[Mask, "N A"]:
+        """Return one non-empty set of possible actions per row of uniforms.
 
         Args:
-            row: Uniform numbers, [N, U].
-            state: Number of each lane's state, [N], or `None` where there is none.
-            possible: Actions that the state allows at all, [N, A]; all by default.
+            uniforms: Numbers in [0, 1).
+            state: Number of each environment's state, or `None` where it has none.
+            possible: Actions that each state has at all; `None` for all actions.
 
-        Returns:
-            The action sets as a mask with a True in every row, [N, A].
+        Raises:
+            ValueError: If in some state no possible action is ever available.
         """
 
 
@@ -73,22 +75,25 @@ def checked_probabilities(name: str, values: ArrayLike) -> Floats:
     try:
         table = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise ValueError(f"{name} must be numbers in [0, 1]; got {values!r}") from error
+        raise ValueError(
+            f"{name} must be probabilities in [0, 1]; got {values!r}"
+        ) from error
     wrong = ~((table >= 0) & (table <= 1))
     if wrong.any() or table.size == 0:
         culprits = np.unique(table[wrong])[:5].tolist() or "an empty array"
-        raise ValueError(f"{name} must be numbers in [0, 1]; got {culprits}")
+        raise ValueError(f"{name} must be probabilities in [0, 1]; got {culprits}")
     return table
 
 
 def check_table(
     name: str, table: Floats, num_columns: int, num_states: int | None
 ) -> None:
-    """Check that a table is [], [num_columns] or [num_states, num_columns]."""
+    """Check that a table is a scalar, one row, or one row per state."""
     if table.ndim == 2 and num_states is None:
         raise ValueError(
-            f"{name} has one row a state, {table.shape}, but the states of this task "
-            f"are not numbered: give one number, or one an action ({num_columns})"
+            f"{name} has one row per state, shape {table.shape}, but the states of "
+            f"this task are not numbered: give one number, or a single row of "
+            f"{num_columns} entries"
         )
     if table.ndim and table.shape[-1] != num_columns:
         raise ValueError(
@@ -98,6 +103,23 @@ def check_table(
         raise ValueError(
             f"{name} must have one row for each of the {num_states} states; got shape "
             f"{table.shape}"
+        )
+
+
+def check_never_empty(
+    is_feasible: Bool[Mask, " N"], state: Int[Ints, " N"] | None
+) -> None:
+    """Raise `ValueError` where no possible action has a positive probability."""
+    infeasible = np.flatnonzero(~is_feasible)
+    if infeasible.size:
+        where = (
+            ""
+            if state is None
+            else f" in states {some(np.unique(state[~is_feasible]))}"
+        )
+        raise ValueError(
+            f"no possible action is ever available{where}, but an action set is never "
+            "empty: give at least one possible action a positive probability"
         )
 
 

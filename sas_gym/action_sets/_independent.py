@@ -1,14 +1,13 @@
 """Actions that are available independently of each other."""
 
 import numpy as np
+from jaxtyping import Bool, Float, Int
 from numpy.typing import ArrayLike
 
+from sas_gym._types import Floats, Ints, Mask
 from sas_gym.action_sets._base import (
-    NEVER_EMPTY,
     ActionSets,
-    Floats,
-    Ints,
-    Mask,
+    check_never_empty,
     check_table,
     checked_probabilities,
     some,
@@ -18,31 +17,33 @@ from sas_gym.action_sets._base import (
 class Independent(ActionSets):
     """Every action is available with its own probability, independently of the others.
 
+    Nothing is drawn again to avoid an empty set: the first member of a set is found by
+    its own probabilities (`first_member_probs`), and after it each action is in by its
+    probability. So a set takes the same number of uniforms every time.
+
     Args:
-        availability: One probability, one an action [A], or one a state and action
-            [S, A].
+        availability: One probability, one per action (A,), or one per state and action
+            (S, A).
     """
 
     def __init__(self, availability: ArrayLike) -> None:
         self.availability = checked_probabilities("availability", availability)
         if self.availability.ndim > 2:
             raise ValueError(
-                "availability must be one number, one an action [A] or one a state and "
-                f"action [S, A]; got shape {self.availability.shape}"
+                "availability must be one number, one per action (A,) or one per state "
+                f"and action (S, A); got shape {self.availability.shape}"
             )
-        hopeless = np.flatnonzero(~np.atleast_2d(self.availability).any(axis=1))
-        if hopeless.size:
-            where = (
-                f" in states {some(hopeless)}" if self.availability.ndim == 2 else ""
-            )
+        never = np.flatnonzero(~np.atleast_2d(self.availability).any(axis=1))
+        if never.size:
+            where = f" in states {some(never)}" if self.availability.ndim == 2 else ""
             raise ValueError(
-                f"availability is 0 for every action{where}, but "
-                f"{NEVER_EMPTY}: give at least one action a positive probability"
+                f"availability is 0 for every action{where}, but an action set is "
+                "never empty: give at least one action a positive probability"
             )
-        self._first_chances = first_chances(np.atleast_1d(self.availability))
+        self._thresholds = _thresholds(np.atleast_2d(self.availability))
 
     def num_uniforms(self, num_actions: int) -> int:
-        """Return one uniform an action."""
+        """Return one uniform per action."""
         return num_actions
 
     def fit(self, num_actions: int, num_states: int | None) -> "Independent":
@@ -53,62 +54,54 @@ class Independent(ActionSets):
         return self
 
     def sets_from(
-        self, row: Floats, state: Ints | None, possible: Mask | None = None
-    ) -> Mask:
+        self,
+        uniforms: Float[Floats, "N U"],
+        state: Int[Ints, " N"] | None,
+        possible: Bool[Mask, "N U"] | None,
+    ) -> Bool[Mask, "N U"]:
         """Compare each uniform with its probability."""
-        p, first = self.availability, self._first_chances
-        if p.ndim == 0:
-            return self.fit(row.shape[1], None).sets_from(row, state, possible)
-        if p.ndim == 2 and state is not None:
-            p, first = p.take(state, axis=0), first.take(state, axis=0)
-        return independent_sets(row, p, first, possible)
+        if self.availability.ndim == 0:
+            fitted = self.fit(uniforms.shape[1], None)
+            return fitted.sets_from(uniforms, state, possible)
+        thresholds = self._thresholds
+        if self.availability.ndim == 2 and state is not None:
+            thresholds = thresholds.take(state, axis=1)
+        # A table that is 0 where an action is not possible stays as it is.
+        if possible is not None and np.count_nonzero(thresholds[0] > possible):
+            probs = np.where(possible, thresholds[0], 0.0)
+            check_never_empty(probs.max(axis=1) > 0, state)
+            thresholds = _thresholds(probs)
+        # u < p implies u < first: no action before the first member is in the mask.
+        below = uniforms < thresholds
+        mask: Mask = below[0]
+        first_member = below[1].argmax(axis=1)
+        # By its place in the mask taken as one row: the fastest way to set it.
+        mask.reshape(-1)[np.arange(0, mask.size, mask.shape[1]) + first_member] = True
+        return mask
 
 
-def as_action_sets(law: ActionSets | ArrayLike) -> ActionSets:
-    """Return a law as it is, and a probability or a table of them as `Independent`."""
-    return law if isinstance(law, ActionSets) else Independent(law)
+def as_action_sets(action_sets: ActionSets | ArrayLike) -> ActionSets:
+    """Return a distribution as it is, and a probability or a table as `Independent`."""
+    if isinstance(action_sets, ActionSets):
+        return action_sets
+    return Independent(action_sets)
 
 
-def independent_sets(
-    u: Floats, p: Floats, first: Floats, possible: Mask | None = None
-) -> Mask:
-    """Draw independent availabilities, conditioned on at least one.
+def first_member_probs(p: Float[Floats, "*B A"]) -> Float[Floats, "*B A"]:
+    """Return P(action in the set | none before it is in, and the set is not empty).
 
-    Nothing is drawn again: the first member of the set is found by its own chances
-    (`first_chances`), and after it each action is in by its probability. So a set takes
-    the same number of uniforms every time.
-
-    Args:
-        u: Uniform numbers, [N, A].
-        p: Probabilities, [A] or [N, A].
-        first: The `first_chances` of p.
-        possible: Actions that may be available at all, [N, A].
-    """
-    if possible is not None:
-        p = np.where(possible, p, 0.0)
-        first = first_chances(p)
-        if not p.any(axis=1).all():
-            raise ValueError(
-                "no action is both possible in this state and ever available under the "
-                f"law of the action sets ({NEVER_EMPTY})"
-            )
-    mask = u < p
-    # u < p implies u < first: no action before the first member is in the mask.
-    first_member = (u < first).argmax(axis=1)
-    # By its place in the mask taken as one row: the fastest way to set it.
-    mask.reshape(-1)[np.arange(0, mask.size, mask.shape[1]) + first_member] = True
-    return mask
-
-
-def first_chances(p: Floats) -> Floats:
-    """Chance of each action to be in the set if none before it is and one must be.
-
-    It is p_a / (1 - prod over b >= a of (1 - p_b)), for p [..., A].
+    It is p_a / (1 - prod over b >= a of (1 - p_b)).
     """
     with np.errstate(divide="ignore", invalid="ignore"):
         log_not = np.log1p(-p)
         log_none_left = log_not[..., ::-1].cumsum(axis=-1)[..., ::-1]
-        chances = p / -np.expm1(log_none_left)
-    # The last action that can come must: exactly, whatever the rounding. (None after it
-    # is ever looked at.)
-    return np.where(log_none_left == log_not, 1.0, chances)
+        probs = p / -np.expm1(log_none_left)
+    # The last action that can be in must be: exactly, whatever the rounding. (None
+    # after it is ever looked at.)
+    return np.where(log_none_left == log_not, 1.0, probs)
+
+
+def _thresholds(p: Float[Floats, "N A"]) -> Float[Floats, "2 N A"]:
+    """Return what a uniform has to be below: to be in, and to be the first member."""
+    stacked: Floats = np.stack([p, first_member_probs(p)])
+    return stacked

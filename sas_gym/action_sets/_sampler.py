@@ -1,13 +1,10 @@
-"""Replayable draws: the action sets of many lanes, step by step."""
+"""Replayable draws: the action sets of many environments, step by step."""
 
 import numpy as np
-from numpy.typing import NDArray
+from jaxtyping import Bool, Float, Int, UInt64
 
-from sas_gym.action_sets import ActionSets, Floats, Ints, Mask
-from sas_gym.action_sets._uniforms import Words, uniforms
-
-EnvIndex = NDArray[np.intp] | slice
-ALL_ENVS = slice(None)
+from sas_gym._types import EnvIndex, Floats, Ints, Mask, Words
+from sas_gym.action_sets._base import ActionSets
 
 # Odd constants of well-known generators (SplitMix64, LXM): strides of a counter along
 # three axes that do not meet.
@@ -16,25 +13,30 @@ _PER_STEP = np.uint64(0xD1342543DE82EF95)
 _PER_EPISODE = np.uint64(0xAF251AF3B0F025B5)
 # Keeps the sets' randomness apart from that of `np_random` under the same seed.
 _SPAWN_KEY = (0x5E75,)
+# Shifts and factors of SplitMix64's finaliser (Stafford's variant 13).
+_SHIFTS = tuple(np.uint64(bits) for bits in (30, 27, 31, 11))
+_FACTORS = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 
 
 class ActionSetSampler:
-    """The action sets of N lanes, with a random stream of their own.
+    """The action sets of N environments, with a random stream of their own.
 
-    The uniforms behind a set are a hash of (seed, lane, episode, step) and nothing
-    else, so the sets do not depend on what was done: two policies run with one seed
-    meet the same draws at the same step of the same episode, however long their
+    The uniforms behind a set are a hash of (seed, environment, episode, step) and
+    nothing else, so the sets do not depend on what was done: two policies run with one
+    seed meet the same draws at the same step of the same episode, however long their
     episodes are.
 
     Args:
-        law: The law of the sets.
+        action_sets: The distribution of the sets.
         num_actions: Size of the base action set.
-        num_envs: Number N of lanes.
+        num_envs: Number N of environments.
     """
 
-    def __init__(self, law: ActionSets, num_actions: int, num_envs: int) -> None:
-        self.law = law
-        self._slots = np.arange(law.num_uniforms(num_actions), dtype=np.uint64)
+    def __init__(
+        self, action_sets: ActionSets, num_actions: int, num_envs: int
+    ) -> None:
+        self.action_sets = action_sets
+        self._slots = np.arange(action_sets.num_uniforms(num_actions), dtype=np.uint64)
         self._slots *= _PER_SLOT
         # Few uniforms are hashed for many steps at once: NumPy's overhead is per call.
         depth = min(max(2048 // (num_envs * len(self._slots)), 1), 16)
@@ -43,33 +45,58 @@ class ActionSetSampler:
         self._cursor = 0
         self._episode = np.zeros(num_envs, dtype=np.uint64)
         self._counter = np.zeros(num_envs, dtype=np.uint64)
-        self._row = np.empty((num_envs, len(self._slots)))
+        self._uniforms = np.empty((num_envs, len(self._slots)))
 
     def seed(self, seed: int | None) -> None:
-        """Start all lanes anew, from a seed or from the system's entropy."""
+        """Restart every environment's stream, from a seed or the system's entropy."""
         sequence = np.random.SeedSequence(seed, spawn_key=_SPAWN_KEY)
         self._episode[:] = sequence.generate_state(len(self._episode), np.uint64)
 
     def reset_at(
-        self, lanes: EnvIndex, state: Ints | None, possible: Mask | None
-    ) -> Mask:
-        """Draw the first sets of new episodes in some lanes, [len(lanes), A]."""
-        self._episode[lanes] = episode = self._episode[lanes] + _PER_EPISODE
-        self._counter[lanes] = counter = episode - self._ahead[self._cursor]
-        self._block[:, lanes] = block = self._hash(counter)
-        self._row[lanes] = row = block[self._cursor]
-        return self.law.sets_from(row, state, possible)
+        self,
+        envs: EnvIndex,
+        state: Int[Ints, " B"] | None,
+        possible: Bool[Mask, "B A"] | None,
+    ) -> Bool[Mask, "B A"]:
+        """Draw the first sets of new episodes in some environments."""
+        self._episode[envs] = episode = self._episode[envs] + _PER_EPISODE
+        self._counter[envs] = counter = episode - self._ahead[self._cursor]
+        self._block[:, envs] = block = self._hash(counter)
+        self._uniforms[envs] = uniforms = block[self._cursor]
+        return self.action_sets.sets_from(uniforms, state, possible)
 
-    def advance(self, state: Ints | None, possible: Mask | None) -> Mask:
-        """Draw the next set of every lane, [N, A]."""
+    def advance(
+        self,
+        state: Int[Ints, " N"] | None,
+        possible: Bool[Mask, "N A"] | None,
+    ) -> Bool[Mask, "N A"]:
+        """Draw the next set of every environment."""
         self._cursor += 1
         if self._cursor == len(self._block):
             self._cursor = 0
             self._counter += self._ahead[-1] + _PER_STEP
             self._block = self._hash(self._counter)
-        self._row = self.law.next_uniforms(self._row, self._block[self._cursor])
-        return self.law.sets_from(self._row, state, possible)
+        self._uniforms = self.action_sets.next_uniforms(
+            self._uniforms, self._block[self._cursor]
+        )
+        return self.action_sets.sets_from(self._uniforms, state, possible)
 
-    def _hash(self, counter: Words) -> Floats:
-        """Return the uniforms of some lanes from a counter on, [depth, lanes, U]."""
-        return uniforms((self._ahead + counter)[..., None] + self._slots)
+    def _hash(self, counter: UInt64[Words, " B"]) -> Float[Floats, "D B U"]:
+        """Return the uniforms of some environments, D steps from a counter on."""
+        return hashed_uniforms((self._ahead + counter)[..., None] + self._slots)
+
+
+def hashed_uniforms(counter: UInt64[Words, "*B"]) -> Float[Floats, "*B"]:
+    """Hash counters, in place, to numbers uniform on [0, 1).
+
+    NumPy's own generators hand out a stream in order. What is addressed by environment,
+    episode and step has to be found by its place instead, which is what the finaliser
+    of SplitMix64 does (Steele, Lea and Flood, 2014; Stafford's variant 13).
+    """
+    counter ^= counter >> _SHIFTS[0]
+    counter *= _FACTORS[0]
+    counter ^= counter >> _SHIFTS[1]
+    counter *= _FACTORS[1]
+    counter ^= counter >> _SHIFTS[2]
+    numbers: Floats = (counter >> _SHIFTS[3]) * np.float64(2.0**-53)
+    return numbers

@@ -1,7 +1,7 @@
-"""TaskBatch of a task: what the single and the vector environment both drive."""
+"""A batch of environments of one task, behind both Gymnasium interfaces."""
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
 import numpy as np
@@ -10,37 +10,31 @@ from gymnasium.error import ResetNeeded
 from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
 
-from sas_gym.action_sets import ActionSets, Floats, Ints, Mask, as_action_sets
-from sas_gym.action_sets._sampler import ALL_ENVS, ActionSetSampler, EnvIndex
+from sas_gym._types import ALL_ENVS, EnvIndex, Floats, Ints, Mask
+from sas_gym.action_sets import ActionSets
+from sas_gym.action_sets._independent import as_action_sets
+from sas_gym.action_sets._sampler import ActionSetSampler
 from sas_gym.masks import (
-    MASK_KEY,
     OnUnavailable,
     check_on_unavailable,
-    int_mask,
     masked_space,
     unavailable_action_error,
+    with_mask,
 )
 from sas_gym.tasks._task import States, Task
+
+if TYPE_CHECKING:
+    from sas_gym.planning._tabular import TabularSASMDP
 
 Observation = Any
 TaskLike = Task | Callable[..., Task] | str
 
 
 class TaskBatch:
-    """N lanes of one task: their states and action sets, and how they move.
+    """N environments of one task: their states and action sets.
 
-    Args:
-        task: The task; or its class, or that class's name `"module:Class"`, which
-            then gets the further keyword arguments.
-        num_envs: Number N of lanes.
-        action_sets: Law of the action sets, or just a probability, in place of the
-            task's own.
-        mask_in_observation: Whether observations are dicts with `observation` and
-            `action_mask`, or bare.
-        on_unavailable: What an unavailable action does: `"raise"` an error, or nothing
-            (`"noop"`: a step passes, the state stays).
-        unavailable_penalty: What such a no-op costs beyond the task's idle reward.
-        **arguments: Arguments of the task's class.
+    `SASEnv`, with N = 1, and `SASVectorEnv` drive it; their docstrings explain the
+    arguments.
     """
 
     def __init__(
@@ -52,42 +46,43 @@ class TaskBatch:
         mask_in_observation: bool = True,
         on_unavailable: OnUnavailable = "raise",
         unavailable_penalty: float = 0.0,
-        **arguments: Any,
+        **task_kwargs: Any,
     ) -> None:
         check_on_unavailable(on_unavailable, unavailable_penalty)
-        self.task = _build(task, arguments)
+        if action_sets is not None:
+            _check_one_distribution(task_kwargs)
+        self.task = _build(task, task_kwargs)
         num_actions, num_states = self.task.num_actions, self.task.num_states
-        # The task's own law offers only what is possible, and need not be told it.
-        self._own_law = action_sets is None
-        law = self.task.action_sets if action_sets is None else action_sets
-        self.action_sets = as_action_sets(law).fit(num_actions, num_states)
+        if action_sets is None:
+            action_sets = self.task.action_sets
+        self.action_sets = as_action_sets(action_sets).fit(num_actions, num_states)
         self._sets = ActionSetSampler(self.action_sets, num_actions, num_envs)
         self.mask_in_observation = mask_in_observation
         self._raises = on_unavailable == "raise"
-        self._refused_reward = self.task.idle_reward - unavailable_penalty
-        self._num_lanes = num_envs
-        # Where each lane begins in the mask, taken as one row: the fastest look-up.
+        self._noop_reward = self.task.idle_reward - unavailable_penalty
+        self._num_envs = num_envs
+        # Where each row of the mask starts in the flat mask: the fastest look-up.
         self._offsets = np.arange(num_envs) * num_actions
         self._state: States | None = None
         self._mask: Mask | None = None
 
     @property
     def state(self) -> States:
-        """The states, [N, ...]."""
+        """The states of the N environments."""
         if self._state is None:
-            raise ResetNeeded("call reset() first: no episode is under way")
+            raise ResetNeeded("call reset() first: no episode is running")
         return self._state
 
     @property
     def mask(self) -> Mask:
-        """The action sets, [N, A]. Reading draws nothing."""
+        """The action sets as masks [N, A]. Reading draws nothing."""
         if self._mask is None:
-            raise ResetNeeded("call reset() first: no action set is drawn yet")
+            raise ResetNeeded("call reset() first: no action set has been drawn yet")
         return self._mask
 
     @property
     def observation_space(self) -> gym.Space[Any]:
-        """Space of one lane's observation."""
+        """Space of one environment's observation."""
         bare = self.task.observation_space
         if not self.mask_in_observation:
             return bare
@@ -95,71 +90,91 @@ class TaskBatch:
 
     @property
     def action_space(self) -> gym.spaces.Discrete[np.int64]:
-        """Space of one lane's action: the base action set."""
+        """Space of one environment's action: the base action set."""
         return gym.spaces.Discrete(self.task.num_actions)
 
     def reset_all(self, seed: int | None, rng: Generator) -> None:
-        """Begin an episode in every lane; a seed starts the sets' stream anew."""
+        """Start an episode everywhere; a seed restarts the stream of action sets."""
         if seed is not None or self._state is None:
             self._sets.seed(seed)
-        self._state = state = self.task.reset(self._num_lanes, rng)
-        self._mask = self._sets.reset_at(ALL_ENVS, *self._situation(state))
+        self._state = state = self.task.reset(self._num_envs, rng)
+        self._mask = self._sets.reset_at(ALL_ENVS, *self._distribution_inputs(state))
 
-    def reset_at(self, lanes: NDArray[np.intp], rng: Generator) -> None:
-        """Begin a new episode in some lanes."""
-        self.state[lanes] = state = self.task.reset(len(lanes), rng)
-        self.mask[lanes] = self._sets.reset_at(lanes, *self._situation(state))
+    def reset_at(self, envs: NDArray[np.intp], rng: Generator) -> None:
+        """Start a new episode in some of the environments."""
+        self.state[envs] = state = self.task.reset(len(envs), rng)
+        inputs = self._distribution_inputs(state)
+        self.mask[envs] = self._sets.reset_at(envs, *inputs)
 
     def step(self, action: Ints, rng: Generator) -> tuple[Floats, Mask]:
-        """Act in every lane; return the rewards [N] and which lanes terminated [N]."""
+        """Act in every environment; return the rewards and which ones terminated."""
         available = self.mask.take(self._offsets + action)
-        all_available = np.count_nonzero(available) == self._num_lanes
+        all_available = np.count_nonzero(available) == self._num_envs
         if self._raises and not all_available:
             where = np.flatnonzero(~available)
-            lanes = where.tolist() if self._num_lanes > 1 else None
-            raise unavailable_action_error(action[where[0]], self.mask[where[0]], lanes)
+            envs = where.tolist() if self._num_envs > 1 else None
+            raise unavailable_action_error(action[where[0]], self.mask[where[0]], envs)
         state, reward, terminated = self.task.transition(self.state, action, rng)
         if not all_available:
-            refused = ~available
-            state[refused] = self.state[refused]
-            reward[refused] = self._refused_reward
-            terminated[refused] = False
+            noop = ~available
+            state[noop] = self.state[noop]
+            reward[noop] = self._noop_reward
+            terminated[noop] = False
         self._state = state
-        self._mask = self._sets.advance(*self._situation(state))
+        self._mask = self._sets.advance(*self._distribution_inputs(state))
         return reward, terminated
 
-    def observe(self, lanes: EnvIndex = ALL_ENVS) -> Observation:
-        """Return the observations of some lanes, batched."""
-        observation = self.task.observe(self.state[lanes])
+    def observe(self, envs: EnvIndex = ALL_ENVS) -> Observation:
+        """Return the observations of some of the environments, batched."""
+        observation = self.task.observe(self.state[envs])
         if not self.mask_in_observation:
             return observation
-        return {"observation": observation, MASK_KEY: int_mask(self.mask[lanes])}
+        return with_mask(observation, self.mask[envs])
 
-    def observe_each(self, lanes: EnvIndex = ALL_ENVS) -> Iterator[Observation]:
-        """Yield the observations of some lanes one by one."""
-        batch = self.observe(lanes)
-        if not self.mask_in_observation:
+    def observe_each(self, envs: EnvIndex = ALL_ENVS) -> Iterator[Observation]:
+        """Return the observations of some of the environments one by one."""
+        batch = self.observe(envs)
+        if not isinstance(batch, dict):
             return iter(batch)
-        pairs = zip(batch["observation"], batch[MASK_KEY], strict=True)
-        return ({"observation": seen, MASK_KEY: mask} for seen, mask in pairs)
+        rows = zip(*batch.values(), strict=True)
+        return (dict(zip(batch, row, strict=True)) for row in rows)
 
-    def _situation(self, state: States) -> tuple[Ints | None, Mask | None]:
-        """Return all that a law of action sets may know of the states."""
-        possible = None if self._own_law else self.task.possible(state)
-        return self.task.number(state), possible
+    def tabular(self) -> "TabularSASMDP":
+        """Return the task as arrays, with the action sets that are played here."""
+        mdp = self.task.tabular()
+        if mdp is None:
+            raise ValueError(
+                f"{type(self.task).__name__} has no tabular form: number its states "
+                "(num_states) and define tabular() in its class"
+            )
+        return mdp.replace(action_sets=self.action_sets)
+
+    def _distribution_inputs(self, state: States) -> tuple[Ints | None, Mask | None]:
+        """Return what the distribution of the action sets may depend on."""
+        return self.task.number(state), self.task.possible(state)
 
 
-def _build(task: TaskLike, arguments: dict[str, Any]) -> Task:
-    """Return the task that was meant."""
+def _check_one_distribution(task_kwargs: dict[str, Any]) -> None:
+    """Raise `ValueError` for availabilities that `action_sets` would override."""
+    overridden = [name for name in task_kwargs if "availability" in name]
+    if overridden:
+        raise ValueError(
+            f"{overridden} and action_sets are both given, and action_sets would "
+            "replace the task's own distribution of the action sets: pass only one"
+        )
+
+
+def _build(task: TaskLike, task_kwargs: dict[str, Any]) -> Task:
+    """Return the task, built from its class if need be."""
     if isinstance(task, Task):
-        if arguments:
+        if task_kwargs:
             raise TypeError(
-                f"unexpected arguments {sorted(arguments)}: a task that is built "
-                "already takes no more"
+                f"unexpected arguments {sorted(task_kwargs)}: {task!r} is a task that "
+                "is already built; pass them to its class"
             )
         return task
     make: Callable[..., Any] = load_env_creator(task) if isinstance(task, str) else task
-    built = make(**arguments)
+    built = make(**task_kwargs)
     if not isinstance(built, Task):
-        raise TypeError(f"{task!r} makes no Task, but {built!r}")
+        raise TypeError(f"{task!r} must make a sas_gym.Task, but made {built!r}")
     return built

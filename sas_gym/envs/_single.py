@@ -1,4 +1,4 @@
-"""One lane of a task as a Gymnasium environment."""
+"""A task as a Gymnasium environment."""
 
 from operator import index
 from typing import TYPE_CHECKING, Any, SupportsIndex
@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING, Any, SupportsIndex
 import gymnasium as gym
 import numpy as np
 from gymnasium.error import ResetNeeded
+from numpy.typing import ArrayLike
 
-from sas_gym.action_sets import ActionSets, Mask
+from sas_gym._types import Mask
+from sas_gym.action_sets import ActionSets
 from sas_gym.envs._batch import Observation, TaskBatch, TaskLike
-from sas_gym.masks import MASK_KEY, int_mask, with_mask
+from sas_gym.masks import MASK_KEY, OnUnavailable, int_mask
 from sas_gym.tasks._task import Task
 
 if TYPE_CHECKING:
@@ -20,27 +22,59 @@ if TYPE_CHECKING:
 class SASEnv(gym.Env[Observation, SupportsIndex]):
     """A task whose action set changes from step to step.
 
-    The set of a step is drawn once and told in three ways: `obs["action_mask"]`,
-    `info["action_mask"]` (int8, as `Discrete.sample` takes it) and `action_masks()`
-    (bool, as sb3-contrib calls it). Truncation is left to `gymnasium.make`.
+    The action set of a step is drawn once and returned in three ways:
+    `obs["action_mask"]`, `info["action_mask"]` (int8, as `Discrete.sample` takes it)
+    and `action_masks()` (bool, as sb3-contrib calls it).
+
+    `gymnasium.make(id, ...)` takes every argument below but `task`, and truncates the
+    episodes, which this class leaves to it.
 
     Args:
-        task: The task; or its class (or `"module:Class"`), which then gets those of
-            the further arguments that `TaskBatch` does not know.
+        task: The task; or its class, or that class's name as `"module:Class"`.
+        action_sets: Distribution of the action sets, in place of the task's own; or
+            just the probability that an action is available (one number, one per
+            action, or one row per state).
+        mask_in_observation: Whether observations are dicts with the keys `observation`
+            and `action_mask`, or the bare observation.
+        on_unavailable: What an unavailable action does: `"raise"` an error, or nothing
+            (`"noop"`: a step passes, and the state stays).
+        unavailable_penalty: What such a no-op costs beyond the task's idle reward.
         render_mode: `"rgb_array"`, `"human"` or `None`.
-        **options: As for `TaskBatch`: `action_sets`, `mask_in_observation`,
-            `on_unavailable`, `unavailable_penalty`, and the task's own.
+        **task_kwargs: The rest goes to the task's class: see Arguments on its page, for
+            instance `help(sas_gym.Maze)`.
+
+    Example:
+        >>> env = SASEnv("sas_gym:Maze", availability=0.5, on_unavailable="noop")
+        >>> obs, info = env.reset(seed=0)
+        >>> obs["observation"]
+        array([0.25, 0.1 ], dtype=float32)
     """
 
     metadata = {"render_modes": ["human", "rgb_array"], "render_fps": 4}
 
     def __init__(
-        self, task: TaskLike, *, render_mode: str | None = None, **options: Any
+        self,
+        task: TaskLike,
+        *,
+        action_sets: ActionSets | ArrayLike | None = None,
+        mask_in_observation: bool = True,
+        on_unavailable: OnUnavailable = "raise",
+        unavailable_penalty: float = 0.0,
+        render_mode: str | None = None,
+        **task_kwargs: Any,
     ) -> None:
         check_render_mode(render_mode, self.metadata["render_modes"])
-        self._lanes = TaskBatch(task, 1, **options)
-        self.observation_space = self._lanes.observation_space
-        self.action_space = self._lanes.action_space
+        self._batch = TaskBatch(
+            task,
+            num_envs=1,
+            action_sets=action_sets,
+            mask_in_observation=mask_in_observation,
+            on_unavailable=on_unavailable,
+            unavailable_penalty=unavailable_penalty,
+            **task_kwargs,
+        )
+        self.observation_space = self._batch.observation_space
+        self.action_space = self._batch.action_space
         self.render_mode = render_mode
         self._num_actions = self.task.num_actions
         self._playing = False
@@ -49,24 +83,24 @@ class SASEnv(gym.Env[Observation, SupportsIndex]):
     @property
     def task(self) -> Task:
         """The task."""
-        return self._lanes.task
+        return self._batch.task
 
     @property
     def action_sets(self) -> ActionSets:
-        """The law of the action sets."""
-        return self._lanes.action_sets
+        """Distribution of the action sets."""
+        return self._batch.action_sets
 
     @property
     def state(self) -> Any:
         """The current state."""
-        return self._lanes.state[0]
+        return self._batch.state[0]
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Observation, dict[str, Any]]:
-        """Begin an episode. There are no options."""
+        """Start an episode. There are no options."""
         super().reset(seed=seed)
-        self._lanes.reset_all(seed, self.np_random)
+        self._batch.reset_all(seed, self.np_random)
         self._playing = True
         return self._observe()
 
@@ -75,22 +109,22 @@ class SASEnv(gym.Env[Observation, SupportsIndex]):
     ) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
         """Take an action that is in the current action set."""
         if not self._playing:
-            raise ResetNeeded("call reset() before step(): no episode is under way")
+            raise ResetNeeded("call reset() before step(): no episode is running")
         actions = np.array([self._checked(action)])
-        reward, terminated = self._lanes.step(actions, self.np_random)
+        reward, terminated = self._batch.step(actions, self.np_random)
         ended = bool(terminated[0])
         self._playing = not ended
         observation, info = self._observe()
         return observation, float(reward[0]), ended, False, info
 
     def action_masks(self) -> Mask:
-        """Return which actions are available now, [A]. Reading draws nothing."""
-        mask: Mask = self._lanes.mask[0].copy()
+        """Return which actions are available now. Reading draws nothing."""
+        mask: Mask = self._batch.mask[0].copy()
         return mask
 
     def tabular(self) -> "TabularSASMDP":
-        """Return the task as arrays, with the law of the action sets as played here."""
-        return self.task.tabular().replace(action_sets=self.action_sets)
+        """Return the task as arrays, with the action sets of this environment."""
+        return self._batch.tabular()
 
     def render(self) -> Any:
         """Draw the state and the action set: a frame, in the mode `rgb_array`."""
@@ -127,18 +161,13 @@ class SASEnv(gym.Env[Observation, SupportsIndex]):
     def _observe(self) -> tuple[Observation, dict[str, Any]]:
         if self.render_mode == "human":
             self._show()
-        observation, mask = (
-            self.task.observe(self._lanes.state)[0],
-            self._lanes.mask[0],
-        )
-        if self._lanes.mask_in_observation:
-            observation = with_mask(observation, mask)
-        return observation, {MASK_KEY: int_mask(mask)}
+        (observation,) = self._batch.observe_each()
+        return observation, {MASK_KEY: int_mask(self._batch.mask[0])}
 
     def _frame(self) -> Any:
         from sas_gym.rendering import frame  # matplotlib loads on first use
 
-        return frame(self.task, self.state, self._lanes.mask[0])
+        return frame(self.task, self.state, self._batch.mask[0])
 
     def _show(self) -> None:
         from sas_gym.rendering import Window
@@ -149,6 +178,6 @@ class SASEnv(gym.Env[Observation, SupportsIndex]):
 
 
 def check_render_mode(render_mode: str | None, known: list[str]) -> None:
-    """Raise `ValueError` for a render mode that there is not."""
+    """Raise `ValueError` for an unknown render mode."""
     if render_mode is not None and render_mode not in known:
         raise ValueError(f"render_mode must be one of {known}, got {render_mode!r}")

@@ -1,4 +1,4 @@
-"""Many lanes of a task as one Gymnasium vector environment."""
+"""A task as a Gymnasium vector environment."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -7,10 +7,12 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import ArrayLike, NDArray
 
-from sas_gym.action_sets import ActionSets, Ints, Mask
+from sas_gym._arguments import check_integer
+from sas_gym._types import Ints, Mask
+from sas_gym.action_sets import ActionSets
 from sas_gym.envs._batch import Observation, TaskBatch, TaskLike
 from sas_gym.envs._single import check_render_mode
-from sas_gym.masks import MASK_KEY, int_mask
+from sas_gym.masks import MASK_KEY, OnUnavailable, int_mask
 from sas_gym.tasks._task import Task
 
 if TYPE_CHECKING:
@@ -18,18 +20,41 @@ if TYPE_CHECKING:
 
 
 class SASVectorEnv(VectorEnv[Observation, ArrayLike, NDArray[Any]]):
-    """N lanes of a task, stepped together without a loop.
+    """N environments of one task, stepped together without a loop.
 
-    A lane that ends an episode begins the next one in the same step; its last
-    observation is then in `infos["final_obs"]`, as with `SyncVectorEnv` in the mode
-    `AutoresetMode.SAME_STEP`. One lane replays `SASEnv` exactly.
+    An environment that ends an episode starts the next one in the same step, as with
+    `SyncVectorEnv` in the mode `AutoresetMode.SAME_STEP`. With one environment it
+    replays `SASEnv` exactly. The infos are Gymnasium's:
+
+    * `action_mask`: the current action sets as int8, one row per environment;
+      `_action_mask`: which environments provide theirs, here all.
+    * `final_obs`, `final_info`, when an episode has ended: the last observation (an
+      object per environment, `None` where none ended) and its `action_mask`;
+      `_final_obs`, `_final_info`: where an episode ended.
+
+    `gymnasium.make_vec(id, num_envs, ...)` takes every argument below but `task`.
 
     Args:
-        task: As for `SASEnv`.
-        num_envs: Number N of lanes.
+        task: The task; or its class, or that class's name as `"module:Class"`.
+        num_envs: Number N of environments.
         max_episode_steps: Number of steps after which an episode is truncated.
+        action_sets: Distribution of the action sets, in place of the task's own; or
+            just the probability that an action is available (one number, one per
+            action, or one row per state).
+        mask_in_observation: Whether observations are dicts with the keys `observation`
+            and `action_mask`, or the bare observation.
+        on_unavailable: What an unavailable action does: `"raise"` an error, or nothing
+            (`"noop"`: a step passes, and the state stays).
+        unavailable_penalty: What such a no-op costs beyond the task's idle reward.
         render_mode: `"rgb_array"` or `None`.
-        **options: As for `SASEnv`.
+        **task_kwargs: The rest goes to the task's class: see Arguments on its page, for
+            instance `help(sas_gym.Maze)`.
+
+    Example:
+        >>> env = SASVectorEnv("sas_gym:Maze", 64, max_episode_steps=80)
+        >>> obs, infos = env.reset(seed=0)
+        >>> obs["action_mask"].shape
+        (64, 16)
     """
 
     metadata = {
@@ -44,20 +69,29 @@ class SASVectorEnv(VectorEnv[Observation, ArrayLike, NDArray[Any]]):
         num_envs: int = 1,
         *,
         max_episode_steps: int | None = None,
+        action_sets: ActionSets | ArrayLike | None = None,
+        mask_in_observation: bool = True,
+        on_unavailable: OnUnavailable = "raise",
+        unavailable_penalty: float = 0.0,
         render_mode: str | None = None,
-        **options: Any,
+        **task_kwargs: Any,
     ) -> None:
         check_render_mode(render_mode, self.metadata["render_modes"])
-        for name, number in (
-            ("num_envs", num_envs),
-            ("max_episode_steps", max_episode_steps),
-        ):
-            if number is not None and number < 1:
-                raise ValueError(f"{name} must be at least 1, got {number}")
-        self._lanes = TaskBatch(task, num_envs, **options)
+        check_integer("num_envs", num_envs, least=1)
+        if max_episode_steps is not None:
+            check_integer("max_episode_steps", max_episode_steps, least=1)
+        self._batch = TaskBatch(
+            task,
+            num_envs,
+            action_sets=action_sets,
+            mask_in_observation=mask_in_observation,
+            on_unavailable=on_unavailable,
+            unavailable_penalty=unavailable_penalty,
+            **task_kwargs,
+        )
         self.num_envs = num_envs
-        self.single_observation_space = self._lanes.observation_space
-        self.single_action_space = self._lanes.action_space
+        self.single_observation_space = self._batch.observation_space
+        self.single_action_space = self._batch.action_space
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
         self.render_mode = render_mode
@@ -68,91 +102,91 @@ class SASVectorEnv(VectorEnv[Observation, ArrayLike, NDArray[Any]]):
     @property
     def task(self) -> Task:
         """The task."""
-        return self._lanes.task
+        return self._batch.task
 
     @property
     def action_sets(self) -> ActionSets:
-        """The law of the action sets."""
-        return self._lanes.action_sets
+        """Distribution of the action sets."""
+        return self._batch.action_sets
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Observation, dict[str, Any]]:
-        """Begin an episode in every lane. There are no options."""
+        """Start an episode in every environment. There are no options."""
         super().reset(seed=seed)
-        self._lanes.reset_all(seed, self.np_random)
+        self._batch.reset_all(seed, self.np_random)
         self._elapsed[:] = 0
-        return self._lanes.observe(), self._infos()
+        return self._batch.observe(), self._infos()
 
     def step(
         self, actions: ArrayLike
     ) -> tuple[Observation, NDArray[Any], NDArray[Any], NDArray[Any], dict[str, Any]]:
-        """Take one action in every lane, each inside its action set."""
-        reward, terminated = self._lanes.step(self._checked(actions), self.np_random)
+        """Take one action per environment, each in its action set."""
+        reward, terminated = self._batch.step(self._checked(actions), self.np_random)
         self._elapsed += 1
         truncated = self._elapsed >= self._limit
         done = terminated | truncated
-        lanes = done.nonzero()[0]
+        ended = done.nonzero()[0]
         infos: dict[str, Any] = {}
-        if lanes.size:
-            infos = self._final(lanes, done)
-            self._lanes.reset_at(lanes, self.np_random)
-            self._elapsed[lanes] = 0
+        if ended.size:
+            infos = self._final_infos(ended, done)
+            self._batch.reset_at(ended, self.np_random)
+            self._elapsed[ended] = 0
         infos |= self._infos()
-        return self._lanes.observe(), reward, terminated, truncated, infos
+        return self._batch.observe(), reward, terminated, truncated, infos
 
     def action_masks(self) -> Mask:
         """Return which actions are available now, [N, A]. Reading draws nothing."""
-        return self._lanes.mask.copy()
+        return self._batch.mask.copy()
 
     def tabular(self) -> "TabularSASMDP":
-        """Return the task as arrays, with the law of the action sets as played here."""
-        return self.task.tabular().replace(action_sets=self.action_sets)
+        """Return the task as arrays, with the action sets of this environment."""
+        return self._batch.tabular()
 
     def render(self) -> Any:
-        """Draw every lane: a tuple of frames."""
+        """Draw every environment: a tuple of frames."""
         if self.render_mode is None:
             raise ValueError(
                 "nothing to render: pass render_mode='rgb_array' to gymnasium.make_vec"
             )
         from sas_gym.rendering import frame  # matplotlib loads on first use
 
-        lanes = zip(self._lanes.state, self._lanes.mask, strict=True)
-        return tuple(frame(self.task, state, mask) for state, mask in lanes)
+        pairs = zip(self._batch.state, self._batch.mask, strict=True)
+        return tuple(frame(self.task, state, mask) for state, mask in pairs)
 
     def _checked(self, actions: ArrayLike) -> Ints:
         array = np.asarray(actions)
         if array.shape != (self.num_envs,) or array.dtype.kind not in "iu":
             raise ValueError(
-                f"actions must be {self.num_envs} integers, one a lane; got shape "
-                f"{array.shape} of {array.dtype}"
+                f"actions must be {self.num_envs} integers, one per environment; got "
+                f"shape {array.shape} of {array.dtype}"
             )
         array = array.astype(np.int64, copy=False)
         num_actions = self.task.num_actions
         # As unsigned numbers, negative ones are large: one comparison finds both.
         if np.count_nonzero(array.view(np.uint64) >= num_actions):
-            lanes = np.flatnonzero((array < 0) | (array >= num_actions)).tolist()
+            envs = np.flatnonzero((array < 0) | (array >= num_actions)).tolist()
             raise ValueError(
-                f"actions out of range in lanes {lanes}: the actions are 0 to "
+                f"actions out of range in environments {envs}: the actions are 0 to "
                 f"{num_actions - 1}"
             )
         return array
 
     def _infos(self) -> dict[str, Any]:
         everywhere = np.ones(self.num_envs, dtype=bool)
-        return {MASK_KEY: int_mask(self._lanes.mask), f"_{MASK_KEY}": everywhere}
+        return {MASK_KEY: int_mask(self._batch.mask), f"_{MASK_KEY}": everywhere}
 
-    def _final(self, lanes: NDArray[np.intp], done: Mask) -> dict[str, Any]:
-        """Return the last observation and info of the lanes that are done.
+    def _final_infos(self, ended: NDArray[np.intp], done: Mask) -> dict[str, Any]:
+        """Return the last observation and info of the episodes that ended.
 
-        Gymnasium wants these observations as objects, one a lane: it is the only thing
-        here that is done lane by lane, and only for the episodes that end.
+        Gymnasium wants these observations as one object per environment: it is the only
+        loop over environments here, and it runs over the ended ones alone.
         """
-        observations = self._lanes.observe_each(lanes)
+        observations = self._batch.observe_each(ended)
         final_obs = np.empty(self.num_envs, dtype=object)
-        final_obs[lanes] = np.fromiter(observations, dtype=object, count=len(lanes))
+        final_obs[ended] = np.fromiter(observations, dtype=object, count=len(ended))
         mask = np.zeros((self.num_envs, self.task.num_actions), dtype=np.int8)
-        mask[lanes] = self._lanes.mask[lanes]
+        mask[ended] = self._batch.mask[ended]
         return {
             "final_obs": final_obs,
             "_final_obs": done,

@@ -5,18 +5,19 @@ It needs SciPy: `pip install sas-gym[planning]`.
 
 from sas_gym.planning._action_probs import (
     best_action_probs,
+    enumerate_sets,
     mean_value,
     uniform_action_probs,
 )
 from sas_gym.planning._bellman import Solution
 from sas_gym.planning._dynamic_programming import (
     backward_induction,
+    oblivious_policy,
     policy_evaluation,
     policy_iteration,
     solve,
     value_iteration,
 )
-from sas_gym.planning._enumeration import enumerate_sets
 from sas_gym.planning._exact_gradient import (
     Enumeration,
     enumerate_policy,
@@ -25,11 +26,15 @@ from sas_gym.planning._exact_gradient import (
     policy_gradient,
 )
 from sas_gym.planning._linear_program import linear_program
-from sas_gym.planning._oblivious import oblivious_policy
-from sas_gym.planning._policies import DecisionListPolicy
-from sas_gym.planning._reference import Reference, reference_return
-from sas_gym.planning._returns import normalized_score, optimal_return, random_return
-from sas_gym.planning._sampled import SamplingError, sampled, sampling_error
+from sas_gym.planning._policies import DecisionListPolicy, TabularPolicy
+from sas_gym.planning._returns import (
+    Reference,
+    normalized_score,
+    optimal_return,
+    random_return,
+    reference_return,
+)
+from sas_gym.planning._sampled_sets import SamplingError, sampled, sampling_error
 from sas_gym.planning._tabular import TabularSASMDP
 
 __all__ = [
@@ -38,6 +43,7 @@ __all__ = [
     "Reference",
     "SamplingError",
     "Solution",
+    "TabularPolicy",
     "TabularSASMDP",
     "backward_induction",
     "best_action_probs",

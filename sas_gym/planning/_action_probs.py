@@ -1,221 +1,295 @@
-"""What a law of the action sets makes of a preference: how often each action is chosen.
+"""How often each action is taken, over all action sets that may come.
 
-A backup of a SAS-MDP needs no more of the law than this: the value of a state is the
-mean of its action values, weighted by the chance that each action is the one chosen
-from the set that comes. Here are the exact chances, law by law.
+A backup of a SAS-MDP needs no more of the distribution of the action sets than this:
+the value of a state is the mean of its action values, weighted by the probability that
+each action is the one taken from the set that comes. Here are the exact probabilities,
+distribution by distribution, and the list of all sets for small tasks.
 """
 
 from functools import singledispatch
 
 import numpy as np
+from jaxtyping import Bool, Float, Int
 
-from sas_gym.action_sets import (
-    ActionSets,
-    Explicit,
-    Floats,
-    Grouped,
-    Independent,
-    Ints,
-    Mask,
-)
-from sas_gym.action_sets._confined import Confined
-from sas_gym.action_sets._independent import first_chances
-from sas_gym.planning._enumeration import enumerate_sets
-from sas_gym.planning._sampled_sets import SampledSets
+from sas_gym._types import Floats, Ints, Mask
+from sas_gym.action_sets import ActionSets, Explicit, Grouped, Independent
+from sas_gym.action_sets._base import check_never_empty
+from sas_gym.action_sets._independent import first_member_probs
+
+MAX_ACTIONS = 16
+"""Largest base action set of which all subsets are listed."""
 
 
 @singledispatch
-def best_action_probs(law: ActionSets, scores: Floats) -> Floats:
-    """Chance of each action to be the best one available, in every state.
+def best_action_probs(
+    action_sets: ActionSets,
+    preferences: Float[Floats, "S A"],
+    possible: Bool[Mask, "S A"],
+) -> Float[Floats, "S A"]:
+    """Probability of each action to be the most preferred available one.
 
-    Of equally good actions the one with the lower number is taken.
+    Of equally preferred actions the one with the lower number is taken.
 
     Args:
-        law: A law of the action sets that fits the states.
-        scores: What actions are ranked by, [S, A]; minus infinity where a state lacks
-            the action.
-
-    Returns:
-        Probabilities, [S, A], that sum to 1 in every state.
+        action_sets: Distribution of the action sets, fitted to the states.
+        preferences: What the actions of each state are ranked by.
+        possible: Actions that each state has.
 
     Raises:
-        ValueError: If there is no formula for the law.
+        ValueError: If there is no formula for the distribution.
     """
-    sets, weights = enumerate_sets(law, scores > -np.inf)
-    return _listed_choice(sets[None], weights, scores)
+    sets, weights = enumerate_sets(action_sets, possible)
+    return listed_best_probs(sets[None], weights, preferences, possible)
 
 
-@best_action_probs.register
-def _(law: Independent, scores: Floats) -> Floats:
-    return _independent_choice(_probabilities(law.availability, scores), scores)
+@best_action_probs.register(Independent)
+def _(
+    action_sets: Independent,
+    preferences: Float[Floats, "S A"],
+    possible: Bool[Mask, "S A"],
+) -> Float[Floats, "S A"]:
+    p = np.where(possible, action_sets.availability, 0.0)
+    return _independent_best_probs(p, preferences)
 
 
-@best_action_probs.register
-def _(law: Grouped, scores: Floats) -> Floats:
-    # Of a group only its best member is ever chosen; the best ones are independent.
-    p = np.zeros_like(scores)
-    order = rank(scores)
-    members = law.groups[order][..., None] == np.arange(law.num_groups)
-    best = np.take_along_axis(order, members.argmax(axis=1), axis=1)
-    table = np.broadcast_to(law.availability, best.shape)
+@best_action_probs.register(Grouped)
+def _(
+    action_sets: Grouped,
+    preferences: Float[Floats, "S A"],
+    possible: Bool[Mask, "S A"],
+) -> Float[Floats, "S A"]:
+    # Of a group only its best member is ever taken; the best ones are independent.
+    order = rank(np.where(possible, preferences, -np.inf))
+    best = np.take_along_axis(order, action_sets.is_member[order].argmax(axis=1), 1)
+    p = np.zeros_like(preferences)
+    table = np.broadcast_to(action_sets.availability, best.shape)
     np.put_along_axis(p, best, table, axis=1)
-    return _independent_choice(_probabilities(p, scores), scores)
+    return _independent_best_probs(np.where(possible, p, 0.0), preferences)
 
 
-@best_action_probs.register
-def _(law: Explicit, scores: Floats) -> Floats:
-    shape = (len(scores), len(law.sets))
-    weights = np.broadcast_to(law.probabilities, shape)
-    return _listed_choice(law.sets[None], weights, scores)
-
-
-@best_action_probs.register
-def _(law: SampledSets, scores: Floats) -> Floats:
-    weights = np.full(law.masks.shape[:2], 1 / law.masks.shape[1])
-    return _listed_choice(law.masks, weights, scores)
-
-
-@best_action_probs.register
-def _(law: Confined, scores: Floats) -> Floats:
-    return best_action_probs(law.law, np.where(law.possible, scores, -np.inf))
+@best_action_probs.register(Explicit)
+def _(
+    action_sets: Explicit,
+    preferences: Float[Floats, "S A"],
+    possible: Bool[Mask, "S A"],
+) -> Float[Floats, "S A"]:
+    shape = (len(preferences), len(action_sets.sets))
+    weights = np.broadcast_to(action_sets.probabilities, shape)
+    return listed_best_probs(action_sets.sets[None], weights, preferences, possible)
 
 
 @singledispatch
-def uniform_action_probs(law: ActionSets, possible: Mask) -> Floats:
-    """Chance of each action when one of those available is taken at random.
+def uniform_action_probs(
+    action_sets: ActionSets, possible: Bool[Mask, "S A"]
+) -> Float[Floats, "S A"]:
+    """Probability of each action if one of the available ones is taken at random.
 
     Args:
-        law: A law of the action sets that fits the states.
-        possible: Actions that each state has, [S, A].
-
-    Returns:
-        Probabilities, [S, A], that sum to 1 in every state.
+        action_sets: Distribution of the action sets, fitted to the states.
+        possible: Actions that each state has.
 
     Raises:
-        ValueError: If there is no formula for the law.
+        ValueError: If there is no formula for the distribution.
     """
-    sets, weights = enumerate_sets(law, possible)
-    choice: Floats = (weights / sets.sum(axis=1)) @ sets
-    return choice
+    sets, weights = enumerate_sets(action_sets, possible)
+    probs: Floats = (weights / sets.sum(axis=1)) @ sets
+    return probs
 
 
-@uniform_action_probs.register
-def _(law: Independent, possible: Mask) -> Floats:
-    return _uniform_shares(
-        np.where(possible, law.availability, 0.0), possible.astype(np.float64)
+@uniform_action_probs.register(Independent)
+def _(action_sets: Independent, possible: Bool[Mask, "S A"]) -> Float[Floats, "S A"]:
+    p = np.where(possible, action_sets.availability, 0.0)
+    return _uniform_member_probs(p, possible.astype(np.float64))
+
+
+@uniform_action_probs.register(Grouped)
+def _(action_sets: Grouped, possible: Bool[Mask, "S A"]) -> Float[Floats, "S A"]:
+    size: Floats = possible.astype(np.float64) @ action_sets.is_member
+    p = np.where(size > 0, action_sets.availability, 0.0)
+    probs: Floats = _uniform_member_probs(p, size)[:, action_sets.groups] * possible
+    return probs
+
+
+@uniform_action_probs.register(Explicit)
+def _(action_sets: Explicit, possible: Bool[Mask, "S A"]) -> Float[Floats, "S A"]:
+    size = possible.astype(np.float64) @ action_sets.sets.T
+    with np.errstate(divide="ignore", invalid="ignore"):
+        share = np.where(size > 0, action_sets.probabilities / size, 0.0)
+    return normalized((share @ action_sets.sets) * possible)
+
+
+def enumerate_sets(
+    action_sets: ActionSets, possible: Bool[Mask, "S A"]
+) -> tuple[Bool[Mask, "K A"], Float[Floats, "S K"]]:
+    """List every set that is not empty: for small tasks, as they are 2^A - 1.
+
+    Args:
+        action_sets: Distribution of the action sets, fitted to the states.
+        possible: Actions that each state has.
+
+    Returns:
+        The sets as masks, and the probability of each in every state.
+    """
+    num_actions = possible.shape[1]
+    if num_actions > MAX_ACTIONS:
+        raise ValueError(
+            f"{num_actions} actions have 2^{num_actions} subsets, and at most "
+            f"2^{MAX_ACTIONS} are listed"
+        )
+    weights = _subset_weights(action_sets, possible)
+    return subsets(num_actions)[1:], normalized(weights[:, 1:])
+
+
+def subsets(num_actions: int) -> Bool[Mask, "K A"]:
+    """Return all 2^A subsets; the bits of a row's number are its members.
+
+    Example:
+        >>> subsets(2).astype(int)
+        array([[0, 0],
+               [1, 0],
+               [0, 1],
+               [1, 1]])
+    """
+    numbers = np.arange(1 << num_actions)
+    return (numbers[:, None] >> np.arange(num_actions) & 1).astype(bool)
+
+
+@singledispatch
+def _subset_weights(
+    action_sets: ActionSets, possible: Bool[Mask, "S A"]
+) -> Float[Floats, "S K"]:
+    """Probability of each of the `subsets`, before conditioning on not being empty."""
+    raise ValueError(
+        f"there is no formula for {type(action_sets).__name__} action sets of "
+        f"{possible.shape[1]} actions: plan with sets sampled from it, "
+        "`planning.sampled(mdp, num_sets)`"
     )
 
 
-@uniform_action_probs.register
-def _(law: Grouped, possible: Mask) -> Floats:
-    members = law.groups[:, None] == np.arange(law.num_groups)
-    size: Floats = possible.astype(np.float64) @ members
-    shares = _uniform_shares(np.where(size > 0, law.availability, 0.0), size)
-    choice: Floats = shares[:, law.groups] * possible
-    return choice
+@_subset_weights.register(Independent)
+def _(action_sets: Independent, possible: Bool[Mask, "S A"]) -> Float[Floats, "S K"]:
+    p = np.where(possible, action_sets.availability, 0.0)
+    return _product_weights(p)
 
 
-@uniform_action_probs.register
-def _(law: Explicit, possible: Mask) -> Floats:
-    size = possible.astype(np.float64) @ law.sets.T
-    with np.errstate(divide="ignore", invalid="ignore"):
-        share = np.where(size > 0, law.probabilities / size, 0.0)
-    return _normalised((share @ law.sets) * possible)
+@_subset_weights.register(Explicit)
+def _(action_sets: Explicit, possible: Bool[Mask, "S A"]) -> Float[Floats, "S K"]:
+    shape = (len(possible), len(action_sets.sets))
+    weights = np.broadcast_to(action_sets.probabilities, shape)
+    return _summed_by_subset(action_sets.sets, weights, possible)
 
 
-@uniform_action_probs.register
-def _(law: SampledSets, possible: Mask) -> Floats:
-    masks = law.masks & possible[:, None]
-    size = masks.sum(axis=2, keepdims=True)
-    return _normalised((masks / np.maximum(size, 1)).sum(axis=1))
+@_subset_weights.register(Grouped)
+def _(action_sets: Grouped, possible: Bool[Mask, "S A"]) -> Float[Floats, "S K"]:
+    shape = (len(possible), action_sets.num_groups)
+    weights = _product_weights(np.broadcast_to(action_sets.availability, shape))
+    sets = subsets(action_sets.num_groups)[:, action_sets.groups]
+    return _summed_by_subset(sets, weights, possible)
 
 
-@uniform_action_probs.register
-def _(law: Confined, possible: Mask) -> Floats:
-    return uniform_action_probs(law.law, law.possible & possible)
-
-
-def mean_value(choice: Floats, q: Floats) -> Floats:
-    """Mean of action values [..., A] over choices [..., A]; lacking ones are -inf."""
-    mean: Floats = (choice * np.where(choice > 0, q, 0.0)).sum(axis=-1)
+def mean_value(
+    action_probs: Float[Floats, "*B A"], q: Float[Floats, "*B A"]
+) -> Float[Floats, "*B"]:
+    """Mean of action values; those of actions that are never taken do not count."""
+    mean: Floats = (action_probs * np.where(action_probs > 0, q, 0.0)).sum(axis=-1)
     return mean
 
 
-def rank(scores: Floats) -> Ints:
-    """Actions from the best to the worst, [..., A]; equal ones in their own order."""
-    return np.argsort(-scores, axis=-1, kind="stable")
+def rank(preferences: Float[Floats, "*B A"]) -> Int[Ints, "*B A"]:
+    """Actions from the most to the least preferred; equal ones in their own order."""
+    return np.argsort(-preferences, axis=-1, kind="stable")
 
 
-def _independent_choice(p: Floats, scores: Floats) -> Floats:
-    """Go down the list: an action is chosen if it is in and no better one is.
+def listed_best_probs(
+    masks: Bool[Mask, "#S K A"],
+    weights: Float[Floats, "S K"],
+    preferences: Float[Floats, "S A"],
+    possible: Bool[Mask, "S A"],
+) -> Float[Floats, "S A"]:
+    """Go down the ranking with all sets at once, crossing off those that are served.
+
+    Args:
+        masks: The sets, those of every state or the same for all.
+        weights: Probability of each set.
+        preferences: What the actions of each state are ranked by.
+        possible: Actions that each state has.
+    """
+    rows = np.arange(len(preferences))
+    left, probs = weights.copy(), np.zeros_like(preferences)
+    for action in rank(preferences).T:
+        offered = masks[rows % len(masks), :, action]
+        offered &= possible[rows, action][:, None]
+        probs[rows, action] = np.where(offered, left, 0.0).sum(axis=1)
+        left[offered] = 0.0
+    return normalized(probs)
+
+
+def normalized(weights: Float[Floats, "S K"]) -> Float[Floats, "S K"]:
+    """Condition on a set that is not empty."""
+    total = weights.sum(axis=1, keepdims=True)
+    check_never_empty(total[:, 0] > 0, np.arange(len(weights)))
+    probs: Floats = weights / total
+    return probs
+
+
+def _independent_best_probs(
+    p: Float[Floats, "S A"], preferences: Float[Floats, "S A"]
+) -> Float[Floats, "S A"]:
+    """Go down the ranking: an action is taken if it is in and no better one is.
 
     With the actions sorted, the best available one is the *first* member of the set, so
-    its chances are those by which such sets are drawn, `first_chances`, and the
-    condition that the set is not empty is in them.
+    its probabilities are those by which such sets are drawn, `first_member_probs`, and
+    the condition that the set is not empty is in them.
     """
-    order = rank(scores)
-    first = first_chances(np.take_along_axis(p, order, axis=1))
+    order = rank(preferences)
+    first = first_member_probs(np.take_along_axis(p, order, axis=1))
     missed = np.cumprod(1 - first, axis=1)
     missed = np.concatenate([np.ones((len(p), 1)), missed[:, :-1]], axis=1)
-    choice = np.empty_like(p)
-    np.put_along_axis(choice, order, first * missed, axis=1)
-    return choice
+    probs = np.empty_like(p)
+    np.put_along_axis(probs, order, first * missed, axis=1)
+    return probs
 
 
-def _listed_choice(masks: Mask, weights: Floats, scores: Floats) -> Floats:
-    """Go down the list with all sets at once, crossing off those that are served.
-
-    Args:
-        masks: The sets of every state, [S, K, A], or of all states, [1, K, A].
-        weights: Probability of each set, [S, K].
-        scores: What actions are ranked by, [S, A].
-    """
-    rows = np.arange(len(scores))
-    left, choice = weights.copy(), np.zeros_like(scores)
-    for action in rank(scores).T:
-        offered = masks[rows % len(masks), :, action]
-        offered &= (scores[rows, action] > -np.inf)[:, None]
-        choice[rows, action] = np.where(offered, left, 0.0).sum(axis=1)
-        left[offered] = 0.0
-    return _normalised(choice)
-
-
-def _uniform_shares(p: Floats, size: Floats) -> Floats:
-    """Chance of one member of each independent group to be drawn from the set.
+def _uniform_member_probs(
+    p: Float[Floats, "S G"], size: Float[Floats, "S G"]
+) -> Float[Floats, "S G"]:
+    """Probability of one member of each independent group to be drawn from the set.
 
     If group g, of n_g actions, is in the set, the share of each of them is 1 over the
-    size of the set, and 1 / n is the integral of t^(n - 1) over [0, 1]. So the chance
+    size of the set, and 1 / n is the integral of t^(n - 1) over [0, 1]. So the share
     is that of the polynomial p_g t^(n_g - 1) prod over h != g of (1 - p_h + p_h t^n_h),
-    which Gauss and Legendre integrate exactly; conditioned on a set that is not empty.
+    which Gauss-Legendre quadrature integrates exactly; conditioned on a set that is not
+    empty.
 
     Args:
-        p: Probability of each group, [S, G]; 0 for an empty one.
-        size: Number of actions in each, [S, G].
+        p: Probability of each group; 0 for an empty one.
+        size: Number of actions in each.
     """
     degree = int(size.sum(axis=1).max()) - 1
     nodes, node_weights = np.polynomial.legendre.leggauss(degree // 2 + 1)
-    shares = np.zeros_like(p)
+    probs = np.zeros_like(p)
     for t, weight in zip((nodes + 1) / 2, node_weights / 2, strict=True):
         factor = 1 - p + p * t**size
         product = factor.prod(axis=1, keepdims=True)
-        shares += weight * p * t ** (size - 1) * product / factor
+        probs += weight * p * t ** (size - 1) * product / factor
     with np.errstate(divide="ignore"):
-        shares /= -np.expm1(np.log1p(-p).sum(axis=1, keepdims=True))
-    return shares
+        probs /= -np.expm1(np.log1p(-p).sum(axis=1, keepdims=True))
+    return probs
 
 
-def _probabilities(availability: Floats, scores: Floats) -> Floats:
-    """Give a law's table a row a state, and nothing to what a state lacks, [S, A]."""
-    return np.where(scores > -np.inf, availability, 0.0)
+def _product_weights(p: Float[Floats, "S G"]) -> Float[Floats, "S K"]:
+    """Probability of each of the `subsets` of independent members."""
+    p = p[:, None]
+    weights: Floats = np.where(subsets(p.shape[2]), p, 1 - p).prod(axis=2)
+    return weights
 
 
-def _normalised(choice: Floats) -> Floats:
-    """Condition on sets that are not empty."""
-    total = choice.sum(axis=1, keepdims=True)
-    if not total.all():
-        raise ValueError(
-            "no set of the law contains an action of states "
-            f"{np.flatnonzero(total == 0)[:5].tolist()}"
-        )
-    normalised: Floats = choice / total
-    return normalised
+def _summed_by_subset(
+    sets: Bool[Mask, "K A"], weights: Float[Floats, "S K"], possible: Bool[Mask, "S A"]
+) -> Float[Floats, "S L"]:
+    """Add up the weights of sets that have the same possible actions."""
+    bits = 1 << np.arange(possible.shape[1])
+    number = (sets & possible[:, None]) @ bits
+    summed = np.zeros((len(possible), 1 << possible.shape[1]))
+    np.add.at(summed, (np.arange(len(possible))[:, None], number), weights)
+    return summed

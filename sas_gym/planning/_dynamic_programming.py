@@ -3,8 +3,9 @@
 from collections.abc import Callable
 
 import numpy as np
+from jaxtyping import Float
 
-from sas_gym.action_sets import Floats
+from sas_gym._types import Floats
 from sas_gym.planning._action_probs import (
     best_action_probs,
     mean_value,
@@ -15,16 +16,16 @@ from sas_gym.planning._bellman import (
     action_values,
     check_ends,
     discounted_sums,
-    evaluate_choice,
+    evaluate,
     optimal_backup,
     policy_transitions,
     solution,
     zero_terminal,
 )
-from sas_gym.planning._policies import TabularPolicy
+from sas_gym.planning._policies import DecisionListPolicy, TabularPolicy
 from sas_gym.planning._tabular import TabularSASMDP
 
-# Of the largest value: an improvement below this is rounding.
+# Relative to the largest value: an improvement below this is rounding.
 _ROUNDING = 1e-13
 
 
@@ -36,7 +37,7 @@ def solve(mdp: TabularSASMDP) -> Solution:
 def value_iteration(
     mdp: TabularSASMDP, tolerance: float = 1e-9, max_sweeps: int = 1_000_000
 ) -> Solution:
-    """Apply Bellman's optimality operator until the values stand still.
+    """Apply Bellman's optimality operator until the values converge.
 
     Without a discount this is the stochastic shortest path problem: it converges if
     every policy that may go on for ever has the value minus infinity, as where every
@@ -48,17 +49,17 @@ def value_iteration(
             it is one as soon as the greedy policy is optimal.
         max_sweeps: Number of sweeps after which to give up.
     """
-    _check_endless(mdp)
+    _check_infinite_horizon(mdp)
     v, target = np.zeros(mdp.num_states), tolerance
     for _ in range(max_sweeps):
-        new, choice = optimal_backup(mdp, v)
+        new, greedy = optimal_backup(mdp, v)
         change = np.abs(new - v).max()
         v = new
         if change <= target:
-            # An error of one backup counts once a step that is still to come.
-            target = tolerance / _steps_to_come(mdp, choice)
+            # An error of one backup counts once per step that is still to come.
+            target = tolerance / _steps_to_come(mdp, greedy)
             if change <= target:
-                return solution(mdp, v)
+                return solution(mdp, v, action_values(mdp, v))
     raise RuntimeError(
         f"value iteration has not converged to {tolerance} in {max_sweeps} sweeps"
     )
@@ -73,22 +74,24 @@ def policy_iteration(mdp: TabularSASMDP, max_rounds: int = 1000) -> Solution:
         mdp: The SAS-MDP, without a horizon.
         max_rounds: Number of rounds after which to give up.
     """
-    _check_endless(mdp)
-    choice = uniform_action_probs(mdp.action_sets, mdp.possible_actions)
+    _check_infinite_horizon(mdp)
+    action_probs = uniform_action_probs(mdp.action_sets, mdp.possible_actions)
     for _ in range(max_rounds):
-        v = evaluate_choice(mdp, choice)
-        new, best = optimal_backup(mdp, v)
+        v = evaluate(mdp, action_probs)
+        new, greedy = optimal_backup(mdp, v)
         # Changing only what gets better, beyond rounding, keeps ties from cycling.
         better = new - v > _ROUNDING * (1 + np.abs(v).max())
         if not better.any():
-            return solution(mdp, v)
-        choice = np.where(better[:, None], best, choice)
+            return solution(mdp, v, action_values(mdp, v))
+        action_probs = np.where(better[:, None], greedy, action_probs)
     raise RuntimeError(f"policy iteration has not converged in {max_rounds} rounds")
 
 
 def backward_induction(mdp: TabularSASMDP) -> Solution:
     """Solve a SAS-MDP with a horizon, from its last step to its first."""
-    return _backwards(mdp, lambda _, q: best_action_probs(mdp.action_sets, q))
+    return _backwards(
+        mdp, lambda _, q: best_action_probs(mdp.action_sets, q, mdp.possible_actions)
+    )
 
 
 def policy_evaluation(mdp: TabularSASMDP, policy: TabularPolicy) -> Solution:
@@ -98,51 +101,63 @@ def policy_evaluation(mdp: TabularSASMDP, policy: TabularPolicy) -> Solution:
         mdp: The SAS-MDP.
         policy: A policy with `action_probs`.
     """
-    choice = policy.action_probs(mdp)
+    action_probs = policy.action_probs(mdp)
     if mdp.horizon is not None:
-        steps = np.broadcast_to(choice, (mdp.horizon, *mdp.reward.shape))
+        steps = np.broadcast_to(action_probs, (mdp.horizon, *mdp.reward.shape))
         return _backwards(mdp, lambda step, _: steps[step])
-    if choice.ndim == 3:
+    if action_probs.ndim == 3:
         raise ValueError(
-            "the policy has its own lists for each step: evaluate it on an MDP with "
-            f"the horizon {len(choice)}"
+            "the policy has its own rankings for each step: evaluate it on an MDP with "
+            f"horizon={len(action_probs)}"
         )
-    return solution(mdp, evaluate_choice(mdp, choice))
+    v = evaluate(mdp, action_probs)
+    return solution(mdp, v, action_values(mdp, v))
 
 
-def _backwards(mdp: TabularSASMDP, choose: Callable[[int, Floats], Floats]) -> Solution:
+def oblivious_policy(mdp: TabularSASMDP) -> DecisionListPolicy:
+    """Plan as if every action were always available; then take the best that is.
+
+    It is what a planner does that knows of action sets only when it acts. What it loses
+    by that, `policy_evaluation` on the MDP itself returns.
+    """
+    return solve(mdp.replace(action_sets=1.0)).policy
+
+
+def _backwards(
+    mdp: TabularSASMDP,
+    choose: Callable[[int, Floats], Floats],
+) -> Solution:
     """Go from the horizon back to the start.
 
     Args:
         mdp: The SAS-MDP.
-        choose: From a step and its action values [S, A] to choices [S, A].
+        choose: From a step and its action values to the probability of each action.
     """
     if mdp.horizon is None:
         raise ValueError(
-            "the MDP has no horizon: give it one, `mdp.replace(horizon=…)`"
+            "the MDP has no horizon: set one with `mdp.replace(horizon=...)`"
         )
     values = np.zeros((mdp.horizon + 1, mdp.num_states))
     q_values = np.zeros((mdp.horizon, *mdp.reward.shape))
     for step in reversed(range(mdp.horizon)):
         q_values[step] = q = action_values(mdp, values[step + 1])
         values[step] = zero_terminal(mdp, mean_value(choose(step, q), q))
-    mean_return = float(mdp.initial_distribution @ values[0])
-    return Solution(values, q_values, mean_return)
+    return solution(mdp, values, q_values)
 
 
-def _steps_to_come(mdp: TabularSASMDP, choice: Floats) -> float:
-    """Largest expected number of steps under choices [S, A], discounted."""
+def _steps_to_come(mdp: TabularSASMDP, action_probs: Float[Floats, "S A"]) -> float:
+    """Largest expected number of steps under a policy, discounted."""
     if mdp.gamma < 1:
         return 1 / (1 - mdp.gamma)
-    return float(discounted_sums(mdp, choice, np.ones(mdp.num_states)).max())
+    return float(discounted_sums(mdp, action_probs, np.ones(mdp.num_states)).max())
 
 
-def _check_endless(mdp: TabularSASMDP) -> None:
+def _check_infinite_horizon(mdp: TabularSASMDP) -> None:
     if mdp.horizon is not None:
         raise ValueError(
             f"the MDP has a horizon of {mdp.horizon} steps: use `backward_induction`, "
-            "or drop it, `mdp.replace(horizon=None)`"
+            "or remove it with `mdp.replace(horizon=None)`"
         )
     if mdp.gamma == 1:
         anything = uniform_action_probs(mdp.action_sets, mdp.possible_actions)
-        check_ends(mdp, policy_transitions(mdp, anything), "whatever one does,")
+        check_ends(mdp, policy_transitions(mdp, anything), "under any policy")

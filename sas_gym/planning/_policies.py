@@ -1,42 +1,44 @@
-"""Policies that planning gives, usable as agents."""
+"""Policies that planners return, usable as agents."""
 
 from collections.abc import Mapping
 from os import PathLike
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
+from jaxtyping import Bool, Float, Int
 from numpy.typing import ArrayLike, NDArray
 
-from sas_gym.action_sets import Floats, Ints
+from sas_gym._types import Floats, Ints, Mask
 from sas_gym.action_sets._base import some
 from sas_gym.masks import MASK_KEY
 from sas_gym.planning._action_probs import best_action_probs, rank
 from sas_gym.planning._tabular import TabularSASMDP
 
 NO_ACTION = -1
-"""Fills the end of a ranking where a state lacks actions."""
+"""Fills the end of a ranking where a state has fewer actions."""
 
 Memory = tuple[NDArray[Any], ...]
 
 
+@runtime_checkable
 class TabularPolicy(Protocol):
     """What `policy_evaluation` needs of a policy."""
 
-    def action_probs(self, mdp: TabularSASMDP) -> Floats:
-        """Chance of each action in every state, over the sets: [S, A] or [T, S, A]."""
+    def action_probs(self, mdp: TabularSASMDP) -> Float[Floats, "*T S A"]:
+        """Probability of each action in every state, over the sets."""
 
 
 class DecisionListPolicy:
-    """Takes the first available action of a list that each state, or step, has.
+    """Takes the first available action of a ranking that each state, or step, has.
 
     An optimal policy of a SAS-MDP can be given in this form (Boutilier et al., 2018).
     It acts like an agent of Stable-Baselines3: `predict` takes single and batched
-    observations. With a list a step it counts the steps in the `state` that `predict`
-    gives and takes, as recurrent agents do.
+    observations. With one ranking per step it counts the steps in the `state` that
+    `predict` returns and takes, as recurrent agents do.
 
     Args:
-        rankings: Actions of each state from the best to the worst, [S, A], or of each
-            step and state, [T, S, A]. `NO_ACTION` (-1) at the end of a list fills it.
+        rankings: Actions of each state from the best to the worst (S, A), or of each
+            step and state (T, S, A). `NO_ACTION` (-1) at the end fills a ranking.
 
     Example:
         >>> policy = DecisionListPolicy([[1, 0, 2], [0, 2, -1]])
@@ -50,8 +52,8 @@ class DecisionListPolicy:
     def __init__(self, rankings: ArrayLike) -> None:
         self.rankings = _checked_rankings(rankings)
         num_actions = self.rankings.shape[-1]
-        # Place of each action in its list; one that is in none comes after all others.
-        # As an index NO_ACTION is a column more, at the end, which is then dropped.
+        # Place of each action in its ranking; one that is in none comes after all
+        # others. As an index NO_ACTION is one more column, which is then dropped.
         shape = (*self.rankings.shape[:-1], num_actions + 1)
         table = np.full(shape, num_actions)
         places = np.broadcast_to(np.arange(num_actions), self.rankings.shape)
@@ -59,11 +61,13 @@ class DecisionListPolicy:
         self._places: Ints = table[..., :num_actions]
 
     @classmethod
-    def from_preferences(cls, scores: Floats) -> "DecisionListPolicy":
-        """Rank the actions by scores, [S, A] or [T, S, A]; -inf for a lacking one."""
-        order = rank(scores)
-        sorted_scores = np.take_along_axis(scores, order, axis=-1)
-        return cls(np.where(sorted_scores > -np.inf, order, NO_ACTION))
+    def from_preferences(
+        cls, preferences: Float[Floats, "*T S A"], possible: Bool[Mask, "S A"]
+    ) -> "DecisionListPolicy":
+        """Rank the actions that each state has by preferences, the largest first."""
+        order = rank(np.where(possible, preferences, -np.inf))
+        place = np.arange(possible.shape[-1])
+        return cls(np.where(place < possible.sum(-1, keepdims=True), order, NO_ACTION))
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> "DecisionListPolicy":
@@ -72,25 +76,30 @@ class DecisionListPolicy:
             return cls(file["rankings"])
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the lists to a NumPy archive, `.npz`."""
+        """Write the rankings to a NumPy archive, `.npz`."""
         np.savez_compressed(path, rankings=self.rankings)
 
     @property
     def horizon(self) -> int | None:
-        """Number of steps that have lists of their own, or `None`."""
+        """Number of steps that have rankings of their own, or `None`."""
         return len(self.rankings) if self.rankings.ndim == 3 else None
 
     def ranking(self, state: int, step: int = 0) -> list[int]:
         """Return a state's actions from the best to the worst."""
-        lists = self.rankings if self.horizon is None else self.rankings[step]
-        return [int(action) for action in lists[state] if action != NO_ACTION]
+        rankings = self.rankings if self.horizon is None else self.rankings[step]
+        return [int(action) for action in rankings[state] if action != NO_ACTION]
 
-    def action_probs(self, mdp: TabularSASMDP) -> Floats:
-        """Chance of each action in every state, over the sets: [S, A] or [T, S, A]."""
-        scores = np.where(mdp.possible_actions, -1.0 * self._places, -np.inf)
+    def action_probs(self, mdp: TabularSASMDP) -> Float[Floats, "*T S A"]:
+        """Probability of each action in every state, over the sets."""
+        preferences = -self._places.astype(np.float64)
         if self.horizon is None:
-            return best_action_probs(mdp.action_sets, scores)
-        return np.stack([best_action_probs(mdp.action_sets, step) for step in scores])
+            return best_action_probs(mdp.action_sets, preferences, mdp.possible_actions)
+        return np.stack(
+            [
+                best_action_probs(mdp.action_sets, step, mdp.possible_actions)
+                for step in preferences
+            ]
+        )
 
     def predict(
         self,
@@ -105,8 +114,8 @@ class DecisionListPolicy:
             observation: `observation`, the number of the state, and `action_mask`; of
                 one environment, or batched.
             state: What the last call returned, or `None` at first.
-            episode_start: Where an episode begins, [N].
-            deterministic: Without meaning: the policy is.
+            episode_start: Which environments start an episode.
+            deterministic: Ignored: the policy is deterministic.
 
         Returns:
             The actions, and what to pass on as `state`.
@@ -119,16 +128,19 @@ class DecisionListPolicy:
         return (actions[0] if numbers.ndim == 0 else actions), memory
 
     def __call__(self, observation: Any, action_mask: NDArray[Any]) -> NDArray[Any]:
-        """Choose actions as `sas_gym.episode_returns` wants it, if steps are alike."""
+        """Choose actions as `sas_gym.episode_returns` calls a policy."""
         if self.horizon is not None:
             raise ValueError(
-                "the lists differ by the step: use `predict`, which counts"
+                "the policy has its own rankings for each step: use `predict`, which "
+                "counts the steps"
             )
         if isinstance(observation, Mapping):
             observation = observation["observation"]
         return self._choose(np.asarray(observation), action_mask, np.zeros(1, np.int64))
 
-    def _choose(self, number: NDArray[Any], mask: NDArray[Any], step: Ints) -> Ints:
+    def _choose(
+        self, number: NDArray[Any], mask: NDArray[Any], step: Int[Ints, " #N"]
+    ) -> Int[Ints, " N"]:
         num_states, num_actions = self._places.shape[-2:]
         is_number = number.dtype.kind in "iu"
         if not is_number or number.min() < 0 or number.max() >= num_states:
@@ -142,15 +154,15 @@ class DecisionListPolicy:
         place = np.where(mask, place, num_actions + 1)
         empty = np.flatnonzero(place.min(axis=1) > num_actions)
         if empty.size:
-            raise ValueError(f"no action is available in lanes {some(empty)}")
+            raise ValueError(f"no action is available in environments {some(empty)}")
         chosen: Ints = place.argmin(axis=1)
         return chosen
 
 
 def _steps(
     num_envs: int, state: Memory | None, episode_start: NDArray[np.bool_] | None
-) -> Ints:
-    """Return how many steps of its episode each lane has behind it, [N]."""
+) -> Int[Ints, " N"]:
+    """Return how many steps of its episode each environment has behind it."""
     step = np.zeros(num_envs, np.int64) if state is None else state[0]
     if episode_start is None:
         return step
@@ -161,15 +173,14 @@ def _checked_rankings(rankings: ArrayLike) -> Ints:
     array = np.asarray(rankings)
     if array.ndim not in (2, 3) or array.size == 0 or array.dtype.kind not in "iu":
         raise ValueError(
-            "rankings must be lists of actions, [S, A] or [T, S, A]; got shape "
-            f"{array.shape} of {array.dtype}"
+            "rankings must be numbers of actions, of shape (S, A) or (T, S, A); got "
+            f"shape {array.shape} of {array.dtype}"
         )
     num_actions = array.shape[-1]
-    # A list and the actions that it lacks, one NO_ACTION each, are all the actions.
-    lists = np.sort(array.reshape(-1, num_actions), axis=1)
-    wrong = (lists < NO_ACTION) | (lists >= num_actions)
-    wrong[:, 1:] |= (lists[:, 1:] == lists[:, :-1]) & (lists[:, 1:] != NO_ACTION)
-    wrong = wrong.any(axis=1) | (lists[:, -1] == NO_ACTION)
+    rows = np.sort(array.reshape(-1, num_actions), axis=1)
+    wrong = (rows < NO_ACTION) | (rows >= num_actions)
+    wrong[:, 1:] |= (rows[:, 1:] == rows[:, :-1]) & (rows[:, 1:] != NO_ACTION)
+    wrong = wrong.any(axis=1) | (rows[:, -1] == NO_ACTION)
     if wrong.any():
         culprit = array.reshape(-1, num_actions)[wrong][0].tolist()
         raise ValueError(

@@ -1,1 +1,1 @@
-"""The tasks, one per file: a class's docstring is its environment's page."""
+"""The tasks: batched models of problems, which environments drive."""

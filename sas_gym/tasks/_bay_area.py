@@ -20,11 +20,11 @@ class BayArea(Routing):
     33 junctions and 53 two-way links of the real freeway network, with their lengths.
     The Bay Bridge can have a probability of its own: as it fails, the shortest route is
     worth less and less, and an agent that plans as if all roads were open waits at it
-    for ever.
+    forever.
 
     ## Action Space
-    `Discrete(5)`: the index of the outgoing link, and 4 is to wait. A junction with
-    fewer than four links lacks the surplus actions.
+    `Discrete(5)`: the index of the outgoing link, and 4 is to wait. Where a junction
+    has fewer than four links, the remaining actions are never available.
 
     ## Action Sets
     Each link is open with probability `availability`, the Bay Bridge (6-9) with
@@ -42,6 +42,11 @@ class BayArea(Routing):
 
     ## Episode End
     Terminated at the goal. Truncated after 200 steps.
+
+    ## Information
+    * `action_mask`: the action set as int8, 1 where an action is available.
+    * In vector form also `_action_mask` and, when an episode has ended, `final_obs`,
+      `_final_obs`, `final_info` and `_final_info`: see `SASVectorEnv`.
 
     ## Arguments
     * `availability` (default 0.8), `bridge_availability` (default: the same).

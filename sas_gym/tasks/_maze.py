@@ -1,15 +1,18 @@
-"""A maze walked with actuators that fail."""
+"""A maze for a robot whose actuators fail."""
 
 from collections.abc import Sequence
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
+from jaxtyping import Bool, Float, Float32
 from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
 
-from sas_gym.action_sets import Floats, Independent, Ints, Mask
-from sas_gym.tasks._task import States, Task
+from sas_gym._arguments import check_integer, check_number
+from sas_gym._types import Floats, Mask
+from sas_gym.action_sets import Independent
+from sas_gym.tasks._task import Actions, Rewards, States, Task, Terminations
 
 Box = tuple[float, float, float, float]
 """A rectangle: lowest and highest x, lowest and highest y, borders included."""
@@ -44,28 +47,33 @@ class Maze(Task):
     The position, `Box(0.0, 1.0, (2,), float32)`, beside the mask.
 
     ## Rewards
-    -0.05 an action, and +100 at the goal.
+    -0.05 per action, and +100 at the goal.
 
     ## Starting State
     (0.25, 0.10).
 
     ## Episode End
-    Terminated in the goal, [0.22, 0.28] x [0.47, 0.53], which is looked for after every
+    Terminated in the goal, [0.22, 0.28] x [0.47, 0.53], which is checked after every
     micro-step. Truncated after 80 actions.
 
+    ## Information
+    * `action_mask`: the action set as int8, 1 where an action is available.
+    * In vector form also `_action_mask` and, when an episode has ended, `final_obs`,
+      `_final_obs`, `final_info` and `_final_info`: see `SASVectorEnv`.
+
     ## Arguments
-    * `availability` (default 0.8): one number, or one an actuator.
+    * `availability` (default 0.8): one probability, or one per actuator.
     * `num_actuators` (16).
     * `num_micro_steps` (5), `step_length` (0.045): an action's parts and their length.
-    * `noise` (0.2): chance that a micro-step is a random push.
+    * `noise` (0.2): probability that a micro-step is a random push.
     * `walls`, `goal`: boxes (lowest x, highest x, lowest y, highest y). A wall must be
       at least as thick as a micro-step is long, or it could be jumped.
     * `start` ((0.25, 0.10)), `step_reward` (-0.05), `goal_reward` (100).
 
     ## Optimal Value
-    No closed form. On a fine grid (`sas_gym.planning.approximations`), undiscounted: 98.86
-    at availability 0.2, 99.36 at 0.4, 99.48 at 0.6, 99.53 at 0.8 and 99.56 at 1, each
-    within 0.02.
+    No closed form. On a fine grid (`sas_gym.planning.approximations`), undiscounted:
+    98.86 at availability 0.2, 99.36 at 0.4, 99.48 at 0.6, 99.53 at 0.8 and 99.56 at 1,
+    each within 0.02.
 
     ## References
     Chandak, Theocharous, Metevier and Thomas (2020), "Reinforcement Learning When All
@@ -91,12 +99,11 @@ class Maze(Task):
         step_reward: float = -0.05,
         goal_reward: float = 100.0,
     ) -> None:
-        _check_at_least_one("num_actuators", num_actuators)
-        _check_at_least_one("num_micro_steps", num_micro_steps)
+        check_integer("num_actuators", num_actuators, least=1)
+        check_integer("num_micro_steps", num_micro_steps, least=1)
         if not 0 < step_length < 1:
             raise ValueError(f"step_length must be in (0, 1), got {step_length}")
-        if not 0 <= noise <= 1:
-            raise ValueError(f"noise must be a probability in [0, 1], got {noise}")
+        check_number("noise", noise, most=1)
         self.action_sets = Independent(availability)
         self.num_actions = num_actuators
         self.num_micro_steps = num_micro_steps
@@ -111,8 +118,8 @@ class Maze(Task):
         self._check_start()
 
     @property
-    def directions(self) -> Floats:
-        """Unit vector along which each actuator pushes, [A, 2]."""
+    def directions(self) -> Float[Floats, "A 2"]:
+        """Unit vector along which each actuator pushes."""
         angle = 2 * np.pi * np.arange(self.num_actions) / self.num_actions
         return np.stack([np.cos(angle), np.sin(angle)], axis=1)
 
@@ -121,9 +128,9 @@ class Maze(Task):
         return np.tile(self.start, (num_envs, 1))
 
     def transition(
-        self, state: States, action: Ints, rng: Generator
-    ) -> tuple[States, Floats, Mask]:
-        """Take the micro-steps one after the other, in all lanes at once."""
+        self, state: States, action: Actions, rng: Generator
+    ) -> tuple[States, Rewards, Terminations]:
+        """Take the micro-steps one after the other, in all environments at once."""
         shape = (self.num_micro_steps, len(state))
         is_random = rng.random(shape) < self.noise
         push = rng.random((*shape, 2)) / _PUSH_SCALE
@@ -142,12 +149,12 @@ class Maze(Task):
         )
         return position, reward, arrived
 
-    def observe(self, state: States) -> NDArray[Any]:
+    def observe(self, state: States) -> Float32[NDArray[Any], "N 2"]:
         """Return the position in single precision."""
         return state.astype(np.float32)
 
-    def is_free(self, position: Floats) -> Mask:
-        """Return whether positions [N, 2] are in the square and in no wall, [N]."""
+    def is_free(self, position: Float[Floats, "N 2"]) -> Bool[Mask, " N"]:
+        """Return which positions are in the square and in no wall."""
         free: Mask = np.all((position >= 0) & (position <= 1), axis=1)
         if len(self.walls):
             free &= ~inside(position[:, None], self.walls).any(axis=1)
@@ -168,12 +175,16 @@ class Maze(Task):
                 "start must be a point (x, y) in the unit square and in no wall, got "
                 f"{self.start.tolist()}"
             )
-        if inside(self.start, self.goal):
-            raise ValueError(f"start {self.start.tolist()} lies in the goal")
+        if inside(self.start[None], self.goal)[0]:
+            raise ValueError(
+                f"start {self.start.tolist()} lies in the goal: move either"
+            )
 
 
-def inside(position: Floats, box: Floats) -> Mask:
-    """Return whether positions [..., 2] lie in boxes [..., 4], broadcast."""
+def inside(
+    position: Float[Floats, "*#N 2"], box: Float[Floats, "*#N 4"]
+) -> Bool[Mask, "*N"]:
+    """Return whether positions lie in boxes, broadcast."""
     low, high = box[..., 0::2], box[..., 1::2]
     inside: Mask = np.all((position >= low) & (position <= high), axis=-1)
     return inside
@@ -187,8 +198,3 @@ def _boxes(name: str, boxes: Sequence[Box]) -> Floats:
             f"{array.tolist()}"
         )
     return array
-
-
-def _check_at_least_one(name: str, number: int) -> None:
-    if number < 1:
-        raise ValueError(f"{name} must be at least 1, got {number}")

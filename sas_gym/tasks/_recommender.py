@@ -1,15 +1,17 @@
 """A recommender whose products sell out and whose user's tastes drift."""
 
-from numbers import Real
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
+from jaxtyping import Float, Float32, Int
 from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
 
-from sas_gym.action_sets import Floats, Independent, Ints, Mask
-from sas_gym.tasks._task import States, Task
+from sas_gym._arguments import check_integer, check_number
+from sas_gym._types import Floats, Ints
+from sas_gym.action_sets import Independent
+from sas_gym.tasks._task import Actions, Rewards, States, Task, Terminations
 
 
 class Recommender(Task):
@@ -61,12 +63,17 @@ class Recommender(Task):
     Terminated after 5 recommendations, when the attention is 0. The attention is part
     of the observation, so this is no truncation: nothing is left to be earned.
 
+    ## Information
+    * `action_mask`: the action set as int8, 1 where an action is available.
+    * In vector form also `_action_mask` and, when an episode has ended, `final_obs`,
+      `_final_obs`, `final_info` and `_final_info`: see `SASVectorEnv`.
+
     ## Arguments
-    * `availability` (default 0.8): one number, or one a product.
+    * `availability` (default 0.8): one probability, or one per product.
     * `num_products` (100), `num_topics` (10), `num_recommendations` (5).
-    * `catalogue_seed` (0): what the products are, as the same seed always draws them.
+    * `catalogue_seed` (0): seed of the products, which it determines entirely.
       The topics get ranks, and the products topics and ranks in them, at random, with
-      equally many products a topic (or one more). The complementary topic is uniform
+      equally many products per topic (or one more). The complementary topic is uniform
       over the other topics.
     * `max_profit` (10), `topic_decay` (0.7), `product_decay` (2): the profits. A decay
       of d gives a Pareto tail of index 1 / d.
@@ -113,17 +120,17 @@ class Recommender(Task):
         fatigue: float = 0.2,
         taste_sharpness: float = 16.0,
     ) -> None:
-        _check_whole("num_topics", num_topics, least=2)
-        _check_whole("num_products", num_products, least=num_topics)
-        _check_whole("num_recommendations", num_recommendations, least=1)
-        _check_whole("catalogue_seed", catalogue_seed, least=0)
-        _check_number("max_profit", max_profit)
-        _check_number("topic_decay", topic_decay)
-        _check_number("product_decay", product_decay)
-        _check_number("min_appeal", min_appeal, most=1)
-        _check_number("min_pull", min_pull, most=1)
-        _check_number("fatigue", fatigue, most=1)
-        _check_number("taste_sharpness", taste_sharpness)
+        check_integer("num_topics", num_topics, least=2)
+        check_integer("num_products", num_products, least=num_topics)
+        check_integer("num_recommendations", num_recommendations, least=1)
+        check_integer("catalogue_seed", catalogue_seed, least=0)
+        check_number("max_profit", max_profit)
+        check_number("topic_decay", topic_decay)
+        check_number("product_decay", product_decay)
+        check_number("min_appeal", min_appeal, most=1)
+        check_number("min_pull", min_pull, most=1)
+        check_number("fatigue", fatigue, most=1)
+        check_number("taste_sharpness", taste_sharpness)
         self.action_sets = Independent(availability).fit(num_products, None)
         self.num_actions = num_products
         self.num_topics = num_topics
@@ -152,70 +159,71 @@ class Recommender(Task):
         return np.concatenate([interest, np.ones((num_envs, 1))], axis=1)
 
     def transition(
-        self, state: States, action: Ints, rng: Generator
-    ) -> tuple[States, Floats, Mask]:
+        self, state: States, action: Actions, rng: Generator
+    ) -> tuple[States, Rewards, Terminations]:
         """Recommend a product, and let the user decide."""
         bought = rng.random(len(state)) < self.purchase_probability(state, action)
         reward = np.where(bought, self.profit[action], 0.0)
         next_state = self.drift(state, action, bought)
         return next_state, reward, next_state[:, -1] == 0
 
-    def observe(self, state: States) -> NDArray[Any]:
+    def observe(self, state: States) -> Float32[NDArray[Any], "N K"]:
         """Return the context in single precision."""
         return state.astype(np.float32)
 
     def purchase_probability(
-        self, state: States, product: Ints | None = None
-    ) -> Floats:
+        self, state: Float[NDArray[Any], "N K"], product: Int[Ints, " N"] | None = None
+    ) -> Float[NDArray[Any], "N *A"]:
         """Return the probability that a product is bought if it is recommended.
 
         Args:
-            state: Contexts, [N, num_topics + 1].
-            product: One product a context, [N]; all of them by default.
+            state: The contexts.
+            product: One product per context; all of them by default.
 
         Returns:
-            The probability of each context's product, [N], or of all products, [N, A].
+            The probability of each context's product or, by default, a row of the
+            probabilities of all products per context.
         """
-        lanes = np.arange(len(state))
+        row = np.arange(len(state))
         if product is None:
-            lanes, product = lanes[:, None], np.arange(self.num_actions)
-        probability: Floats = self.appeal[product] * state[lanes, self.topic[product]]
+            row, product = row[:, None], np.arange(self.num_actions)
+        probability: Floats = self.appeal[product] * state[row, self.topic[product]]
         return probability
 
-    def expected_profit(self, state: States) -> Floats:
-        """Return what recommending each product earns now, in the mean, [N, A].
+    def expected_profit(
+        self, state: Float[NDArray[Any], "N K"]
+    ) -> Float[NDArray[Any], "N A"]:
+        """Return the mean profit of recommending each product now.
 
         A myopic policy recommends the largest of these that is available.
         """
         return self.purchase_probability(state) * self.profit
 
-    def product_features(self) -> Floats:
-        """Return what is known of each product, [A, 3 + 2 num_topics].
+    def product_features(self) -> Float[NDArray[Any], "A F"]:
+        """Return what is known of each product, one row per product.
 
-        Its profit as a share of the largest, its appeal and its pull; then which topic
-        it belongs to, and which one it leads to.
+        Its profit as a share of the largest, its appeal and its pull; then a 1 for the
+        topic that it belongs to, and a 1 for the topic that it leads to.
         """
         topics = np.arange(self.num_topics)
-        numbers = [self.profit / max(self.profit.max(), 1e-300), self.appeal, self.pull]
-        return np.concatenate(
-            [
-                np.stack(numbers, axis=1),
-                self.topic[:, None] == topics,
-                self.complement[:, None] == topics,
-            ],
-            axis=1,
-        )
+        largest = max(self.profit.max(), np.finfo(float).tiny)
+        numbers = np.stack([self.profit / largest, self.appeal, self.pull], axis=1)
+        is_topic = self.topic[:, None] == topics
+        is_complement = self.complement[:, None] == topics
+        return np.concatenate([numbers, is_topic, is_complement], axis=1)
 
-    def drift(self, state: States, product: ArrayLike, bought: ArrayLike) -> States:
-        """Return the contexts to which recommendations lead: no chance is left in it.
+    def drift(
+        self, state: Float[NDArray[Any], "*#N K"], product: ArrayLike, bought: ArrayLike
+    ) -> Float[NDArray[Any], "*N K"]:
+        """Return the contexts to which recommendations lead: a deterministic function.
 
         The arguments are broadcast: `drift(state[:, None], np.arange(A), True)` is
-        where each of N contexts goes if each of A products is bought, [N, A, ...].
+        where each of N contexts goes if each of A products is bought.
 
         Args:
-            state: Contexts, [..., num_topics + 1].
-            product: What was recommended, [...].
-            bought: Whether it was bought, [...].
+            state: The contexts.
+            product: The product that was recommended in each.
+            bought: Whether it was bought.
         """
         product, bought = np.asarray(product), np.asarray(bought)[..., None]
         topics = np.arange(self.num_topics)
@@ -230,17 +238,3 @@ class Recommender(Task):
         attention = np.maximum(left, 0) / self.num_recommendations
         attention = np.broadcast_to(attention, (*interest.shape[:-1], 1))
         return np.concatenate([interest, attention], axis=-1)
-
-
-def _check_whole(name: str, number: int, least: int) -> None:
-    whole = isinstance(number, int | np.integer) and not isinstance(number, bool)
-    if not whole or number < least:
-        raise ValueError(
-            f"{name} must be a whole number from {least} up, got {number!r}"
-        )
-
-
-def _check_number(name: str, number: float, most: float = np.inf) -> None:
-    if not (isinstance(number, Real) and 0 <= number <= most and np.isfinite(number)):
-        span = "at least 0" if most == np.inf else f"in [0, {most}]"
-        raise ValueError(f"{name} must be a finite number {span}, got {number!r}")

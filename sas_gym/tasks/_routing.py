@@ -5,11 +5,14 @@ from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
 import numpy as np
+from jaxtyping import Bool, Int
 from numpy.random import Generator
 from numpy.typing import ArrayLike
 
-from sas_gym.action_sets import Floats, Independent, Ints, Mask
-from sas_gym.tasks._task import States, Task
+from sas_gym._arguments import finite_array
+from sas_gym._types import Floats, Ints, Mask
+from sas_gym.action_sets import Independent
+from sas_gym.tasks._task import Actions, Rewards, States, Task, Terminations
 
 if TYPE_CHECKING:
     from sas_gym.planning._tabular import TabularSASMDP
@@ -21,21 +24,22 @@ class Routing(Task):
     """Reach a goal by roads of which not all are open.
 
     The action is the index of the outgoing road, in the order in which a node's roads
-    were given; a node with fewer roads than others lacks the surplus actions. Waiting,
-    where it has a cost, is one more action, the last, and always available.
+    were given; where a node has fewer roads than others, the remaining actions are
+    never available. Waiting, if it has a cost, is one more action, the last, and always
+    available.
 
     Args:
-        tail: Node at which each road begins, [M].
-        head: Node at which it ends, [M].
-        reward: Reward for taking it, [M].
-        availability: Probability that it is open: one number or [M].
-        num_nodes: Number S of nodes.
-        goal: Node whose reaching ends the episode.
+        tail: Node at which each road starts.
+        head: Node at which each road ends.
+        reward: Reward for taking each road: one number, or one per road.
+        availability: Probability that a road is open: one number, or one per road.
+        num_nodes: Number of nodes, which are 0 to `num_nodes` - 1.
+        goal: Node at which an episode terminates.
         start: Node of the start; by default any but the goal, at random.
-        wait_cost: Cost of waiting a step; by default one cannot wait.
-        idle_reward: Reward of a refused action; by default that of waiting or, where
-            one cannot, of the cheapest road.
-        positions: Where to draw the nodes, [S, 2].
+        wait_cost: Cost of waiting for a step; by default one cannot wait.
+        idle_reward: Reward of a no-op, a step whose action was unavailable; by default
+            that of waiting or, where one cannot, of the cheapest road.
+        positions: Where to draw the nodes: one row (x, y) per node.
         labels: Names of the nodes; by default their numbers.
     """
 
@@ -71,11 +75,11 @@ class Routing(Task):
             return cells
 
         self.successor: Ints = table(heads, NO_ROAD).astype(np.int64)
-        self.reward = table(_finite("reward", reward), 0.0)
+        self.reward = table(finite_array("reward", reward), 0.0)
         self.availability = table(Independent(availability).availability, 0.0)
         if wait_cost is not None:
             self.successor[:, -1] = np.arange(num_nodes)
-            self.reward[:, -1] = -_finite("wait_cost", wait_cost)
+            self.reward[:, -1] = -finite_array("wait_cost", wait_cost)
             self.availability[:, -1] = 1.0
         self._park_at_goal()
         self._check_ways_out()
@@ -104,12 +108,12 @@ class Routing(Task):
 
         Args:
             graph: The graph; undirected edges become a road each way.
-            goal: Label of the goal's node.
-            start: Label of the start's node; by default any node but the goal.
-            length: Edge attribute with the road's length; `None` counts each road as 1.
+            goal: Label of the goal node.
+            start: Label of the start node; by default any node but the goal.
+            length: Edge attribute with the road's length; `None` makes every length 1.
             availability: Edge attribute with the road's probability of being open, or
                 one probability for all.
-            wait_cost: Cost of waiting a step; by default one cannot wait.
+            wait_cost: Cost of waiting for a step; by default one cannot wait.
         """
         labels = list(graph.nodes)
         number = {label: i for i, label in enumerate(labels)}
@@ -141,16 +145,16 @@ class Routing(Task):
         return self._starts[(rng.random(num_envs) * len(self._starts)).astype(np.int64)]
 
     def transition(
-        self, state: States, action: Ints, rng: Generator
-    ) -> tuple[States, Floats, Mask]:
+        self, state: States, action: Actions, rng: Generator
+    ) -> tuple[States, Rewards, Terminations]:
         """Drive down the road."""
         road = state * self.num_actions + action
         node = self.successor.take(road)
         return node, self.reward.take(road), node == self.goal
 
-    def possible(self, state: States) -> Mask:
+    def possible(self, state: States) -> Bool[Mask, "N A"]:
         """Return which roads the nodes have, open or not."""
-        possible: Mask = self._possible[state]
+        possible: Mask = self._possible.take(state, axis=0)
         return possible
 
     def tabular(self) -> "TabularSASMDP":
@@ -176,7 +180,9 @@ class Routing(Task):
         if start is None:
             return np.delete(np.arange(len(self.labels)), self.goal)
         if start == self.goal:
-            raise ValueError(f"start and goal are one node, {self.labels[start]!r}")
+            raise ValueError(
+                f"start and goal are the same node, {self.labels[start]!r}"
+            )
         return self._nodes("start", [start])
 
     def _idle_reward(self, idle_reward: float | None) -> float:
@@ -201,15 +207,9 @@ class Routing(Task):
             )
 
     def _check_reachable(self) -> None:
-        """Walk back from the goal over the roads that are ever open."""
-        reached = np.zeros(len(self.labels), dtype=bool)
-        reached[self.goal] = True
-        open_ever = self.availability > 0
-        while True:
-            wider = reached | (reached[self.successor] & open_ever).any(axis=1)
-            if (wider == reached).all():
-                break
-            reached = wider
+        tail, road = np.nonzero(self.availability)
+        head = self.successor[tail, road]
+        reached = can_reach(np.array([self.goal]), tail, head, len(self.labels))
         lost = self._starts[~reached[self._starts]]
         if lost.size:
             raise ValueError(
@@ -225,11 +225,11 @@ class Routing(Task):
         array = np.asarray(nodes)
         size = len(self.labels)
         if array.ndim != 1 or array.size == 0 or array.dtype.kind not in "iu":
-            raise ValueError(f"{name} must be numbers of nodes; got {nodes!r}")
+            raise ValueError(f"{name} must be integers that name nodes; got {nodes!r}")
         if array.min() < 0 or array.max() >= size:
             wrong = array[(array < 0) | (array >= size)][:5].tolist()
             raise ValueError(
-                f"{name} {wrong} is no node: the nodes are 0 to {size - 1}"
+                f"{name} {wrong} is not a node: the nodes are 0 to {size - 1}"
             )
         return array.astype(np.int64)
 
@@ -238,18 +238,46 @@ class Routing(Task):
         return f"node {', '.join(repr(self.labels[i]) for i in nodes[:5])}{more}"
 
 
-def _columns(tails: Ints, num_nodes: int) -> tuple[Ints, Ints]:
-    """Sort roads by their tail, [M], and number those of one tail from 0, [M]."""
+def can_reach(
+    targets: Int[Ints, " K"],
+    tail: Int[Ints, " M"],
+    head: Int[Ints, " M"],
+    num_nodes: int,
+) -> Bool[Mask, " S"]:
+    """Return from which nodes of a directed graph some target can be reached.
+
+    A depth-first search against the edges, in a time linear in their number whatever
+    the graph. (SciPy has one, but a road map is played without SciPy.)
+
+    Args:
+        targets: Nodes to reach.
+        tail: Node at which each edge starts.
+        head: Node at which each edge ends.
+        num_nodes: Number of nodes.
+    """
+    order = np.argsort(head, kind="stable")
+    predecessors = tail[order].tolist()
+    first = np.searchsorted(head[order], np.arange(num_nodes + 1)).tolist()
+    to_visit = targets.tolist()
+    reached = bytearray(num_nodes)  # read and written faster than an array
+    for node in to_visit:
+        reached[node] = True
+    while to_visit:
+        node = to_visit.pop()
+        for before in predecessors[first[node] : first[node + 1]]:
+            if not reached[before]:
+                reached[before] = True
+                to_visit.append(before)
+    return np.frombuffer(reached, dtype=np.bool_)
+
+
+def _columns(
+    tails: Int[Ints, " M"], num_nodes: int
+) -> tuple[Int[Ints, " M"], Int[Ints, " M"]]:
+    """Sort roads by their tail, and number those of one tail from 0."""
     order = np.argsort(tails, kind="stable")
     first = np.searchsorted(tails[order], np.arange(num_nodes))
     return order, np.arange(len(tails)) - first[tails[order]]
-
-
-def _finite(name: str, values: ArrayLike) -> Floats:
-    array = np.asarray(values, dtype=np.float64)
-    if not np.isfinite(array).all():
-        raise ValueError(f"{name} must be finite numbers")
-    return array
 
 
 def _attribute(edges: list[tuple[Any, Any, dict[str, Any]]], name: str) -> Floats:

@@ -14,7 +14,7 @@ ROADS = (
 )  # fmt: skip
 BRIDGE = (27, 0)
 
-# Where to draw the junctions: a schematic plan without crossings, no geography.
+# Where to draw the junctions: a schematic layout without crossings, not geography.
 POSITIONS = (
     (1.00, 0.25), (0.98, 0.04), (0.76, 0.01), (0.80, 0.20), (0.52, 0.00), (0.61, 0.27),
     (0.24, 0.00), (0.37, 0.19), (0.00, 0.15), (0.15, 0.27), (0.00, 0.45), (0.14, 0.54),
@@ -33,8 +33,8 @@ class SanFrancisco(Routing):
     between roads.
 
     ## Action Space
-    `Discrete(5)`: the index of the outgoing road. A junction with fewer roads lacks the
-    surplus actions.
+    `Discrete(5)`: the index of the outgoing road. Where a junction has fewer roads, the
+    remaining actions are never available.
 
     ## Action Sets
     Each road is open with probability `availability`, the bridge (27 -> 0) with
@@ -44,14 +44,19 @@ class SanFrancisco(Routing):
     The junction, `Discrete(28)`, beside the mask.
 
     ## Rewards
-    -0.1 a step, a further -1 for a road that leads back to where it started, and +10 on
-    arrival.
+    -0.1 per step, a further -1 for a road that leads back to where it started, and +10
+    on arrival.
 
     ## Starting State
     Any junction but the goal, uniformly; or `start`.
 
     ## Episode End
     Terminated at the goal, junction 0. Truncated after 30 steps.
+
+    ## Information
+    * `action_mask`: the action set as int8, 1 where an action is available.
+    * In vector form also `_action_mask` and, when an episode has ended, `final_obs`,
+      `_final_obs`, `final_info` and `_final_info`: see `SASVectorEnv`.
 
     ## Arguments
     * `availability` (default 0.8), `bridge_availability` (default: the same).

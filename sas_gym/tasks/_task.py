@@ -1,27 +1,33 @@
-"""What a task is: its task, batched, and the law of its action sets."""
+"""What a task is: batched dynamics and the distribution of its action sets."""
 
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
+from jaxtyping import Bool, Float, Int, Shaped
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from sas_gym.action_sets import ActionSets, Floats, Ints, Mask
+from sas_gym._types import Floats, Ints, Mask
+from sas_gym.action_sets import ActionSets
 
 if TYPE_CHECKING:
     from sas_gym.planning._tabular import TabularSASMDP
 
-States = NDArray[Any]
-"""The states of N lanes, with the lane axis first."""
+States = Shaped[NDArray[Any], "N ..."]
+"""The states of N environments, along the first axis."""
+Actions = Int[Ints, " N"]
+Rewards = Float[Floats, " N"]
+Terminations = Bool[Mask, " N"]
 
 
 class Task(ABC):
-    """A task: N lanes of it reset, step and are observed in one call each.
+    """The batched model of a problem: N environments reset and step in one call each.
 
-    Subclasses write these three functions in NumPy over a leading lane axis, without
-    masks, seeds or episode book-keeping: `SASEnv` and `SASVectorEnv` add those. They
-    return new arrays and leave their arguments as they are.
+    Subclasses write `reset`, `transition` and, if need be, `observe` in NumPy over a
+    leading axis of environments, without masks, seeds or episode bookkeeping: `SASEnv`
+    and `SASVectorEnv` add those. The methods return new arrays and leave their
+    arguments unchanged.
 
     Example:
         >>> import numpy as np
@@ -48,55 +54,51 @@ class Task(ABC):
     num_actions: int
     """Size of the base action set."""
     observation_space: gym.Space[Any]
-    """Space of one lane's observation, without the mask."""
+    """Space of one environment's observation, without the mask."""
     action_sets: ActionSets
-    """Law of the action sets, unless the user gives another; within `possible`."""
+    """Distribution of the action sets, unless the user passes another one."""
     num_states: int | None = None
-    """Number of states where they are numbers 0 to S - 1, else `None`."""
+    """Number S of states if they are the integers 0 to S - 1, else `None`."""
     idle_reward: float = 0.0
-    """Reward of a step in which nothing happens, as when an action is refused."""
+    """Reward of a no-op: a step whose action was unavailable."""
 
     @abstractmethod
     def reset(self, num_envs: int, rng: Generator) -> States:
-        """Draw start states, [N, ...]."""
+        """Draw the start states of so many environments."""
 
     @abstractmethod
     def transition(
-        self, state: States, action: Ints, rng: Generator
-    ) -> tuple[States, Floats, Mask]:
-        """Take one action in every lane.
+        self, state: States, action: Actions, rng: Generator
+    ) -> tuple[States, Rewards, Terminations]:
+        """Take one action per environment.
 
         Args:
-            state: States, [N, ...].
-            action: Numbers of the actions, [N].
+            state: The states.
+            action: The actions, each from 0 to `num_actions` - 1.
             rng: Source of the dynamics' randomness.
 
         Returns:
-            The next states [N, ...], the rewards [N], and which lanes terminated [N].
+            The next states, the rewards, and which environments terminated.
         """
 
-    def observe(self, state: States) -> NDArray[Any]:
-        """Return what the agent sees of each state, [N, ...]: by default, all of it."""
+    def observe(self, state: States) -> States:
+        """Return the observation of each state: by default, the state itself."""
         return state
 
-    def possible(self, state: States) -> Mask | None:
-        """Return the actions that each state has at all, [N, A], or `None` for all.
+    def possible(self, state: States) -> Bool[Mask, "N A"] | None:
+        """Return the actions that exist in each state, or `None` for all of them.
 
-        A law that the user gives is confined to these.
+        Every action set is drawn within these.
         """
         return None
 
-    def number(self, state: States) -> Ints | None:
-        """Return the states' numbers, [N], or `None` where they have none."""
+    def number(self, state: States) -> Int[Ints, " N"] | None:
+        """Return the states as integers, or `None` if they are not numbered."""
         return None if self.num_states is None else state
 
-    def tabular(self) -> "TabularSASMDP":
-        """Return the task as arrays, to be solved by `sas_gym.planning`.
+    def tabular(self) -> "TabularSASMDP | None":
+        """Return the task as arrays, to be solved by `sas_gym.planning`, or `None`.
 
-        Raises:
-            ValueError: If its states are not numbers with known transitions.
+        A task with numbered states can override this.
         """
-        raise ValueError(
-            f"{type(self).__name__} does not give itself as arrays: only a task with "
-            "numbered states, whose class defines `tabular`, can"
-        )
+        return None

@@ -4,11 +4,12 @@ from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
 import numpy as np
+from jaxtyping import Float32
 from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
 
-from sas_gym.action_sets import Floats, Independent, Ints, Mask
-from sas_gym.tasks._task import States, Task
+from sas_gym.action_sets import Independent
+from sas_gym.tasks._task import Actions, Rewards, States, Task, Terminations
 
 if TYPE_CHECKING:
     from sas_gym.planning._tabular import TabularSASMDP
@@ -17,14 +18,18 @@ LEFT, RIGHT = 0, 1
 
 
 class ThetaTwoTheta(Task):
-    """The smallest SAS-MDP in which Q-learning over the available actions diverges.
+    """The smallest SAS-MDP in which a replayed update of SAS-Q-learning diverges.
 
     ## Description
     Two states with the features 1 and 2, and an action value that is linear in them:
-    q(s, a) = x(s) theta_a. With theta = (-2, -5), replay the one transition from state
-    1 by `right` to state 2, where `left` is then unavailable: SAS-Q-learning moves
-    theta_2 to theta_2 (1 + eta), and diverges at every step size eta. With the maximum
-    over all actions theta_2 converges to -4. The right answer is 0.
+    q(s, a) = x(s) theta_a. Start from theta = (-2, -5) and replay, again and again, the
+    one transition from state 1 by `right` to state 2, where `left` is then unavailable.
+    SAS-Q-learning multiplies theta_2 by 1 + eta at every update, and diverges at every
+    step size eta. With the maximum over all actions theta_2 converges to -4. The right
+    answer is 0.
+
+    Only that replay diverges: an agent that plays here, as `SASQ.learn` does, also
+    updates on what follows in state 2, and theta converges to 0.
 
     ## Action Space
     `Discrete(2)`: 0 is `left` and leads to state 1, 1 is `right` and leads to state 2,
@@ -46,8 +51,13 @@ class ThetaTwoTheta(Task):
     ## Episode End
     Truncated after 10 steps. Nothing terminates.
 
+    ## Information
+    * `action_mask`: the action set as int8, 1 where an action is available.
+    * In vector form also `_action_mask` and, when an episode has ended, `final_obs`,
+      `_final_obs`, `final_info` and `_final_info`: see `SASVectorEnv`.
+
     ## Arguments
-    * `availability` (default 0.8): one number, or one an action.
+    * `availability` (default 0.8): one probability, or one per action.
 
     ## Optimal Value
     0: every policy is optimal.
@@ -72,12 +82,12 @@ class ThetaTwoTheta(Task):
         return np.full(num_envs, LEFT)
 
     def transition(
-        self, state: States, action: Ints, rng: Generator
-    ) -> tuple[States, Floats, Mask]:
+        self, state: States, action: Actions, rng: Generator
+    ) -> tuple[States, Rewards, Terminations]:
         """Go where the action points."""
         return action.copy(), np.zeros(len(state)), np.zeros(len(state), dtype=bool)
 
-    def observe(self, state: States) -> NDArray[Any]:
+    def observe(self, state: States) -> Float32[NDArray[Any], "N 1"]:
         """Return the feature x(s): 1 on the left and 2 on the right."""
         return (state[:, None] + 1).astype(np.float32)
 

@@ -4,27 +4,26 @@ python tests/benchmarks/environments.py
 """
 
 import random
-import statistics
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 from gymnasium.vector import AutoresetMode
+from side_by_side import Comparison, SpeedMeter, print_comparisons
 
 from sas_gym import SPECS
 from sas_gym.tasks._san_francisco import ROADS
 
-ROUNDS = 15
-SECONDS_A_TURN = 0.1
-
-Stepper = Callable[[], int]
-"""Takes a step and returns how many lane-steps it was."""
+NUM_TURNS = 15
+SECONDS_PER_TURN = 0.1
+SAN_FRANCISCO = "SAS/SanFrancisco-v0"
 
 
-class ScalarMap(gym.Env[Any, Any]):
-    """The San Francisco map as one would write it by hand, for one lane."""
+class HandWrittenMap(gym.Env[Any, Any]):
+    """The San Francisco map as one would write it by hand, as a scalar loop."""
 
     action_space = gym.spaces.Discrete(5)
     observation_space = gym.spaces.Dict(
@@ -40,21 +39,21 @@ class ScalarMap(gym.Env[Any, Any]):
             self.rng = random.Random(seed)
         self.node = self.rng.randrange(1, 28)
         self.steps = 0
-        return self.tell()
+        return self.observe()
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Drive down a road."""
         if not self.mask[action]:
-            raise ValueError(f"unavailable action {action}")
+            raise ValueError(f"action {action} is unavailable")
         head = ROADS[self.node][action]
         reward = -0.1 - (head == self.node) + 10.0 * (head == 0)
         self.node = head
         self.steps += 1
-        obs, info = self.tell()
+        obs, info = self.observe()
         return obs, reward, head == 0, self.steps >= 30, info
 
-    def tell(self) -> tuple[Any, dict[str, Any]]:
-        """Draw the action set, again if it is empty."""
+    def observe(self) -> tuple[Any, dict[str, Any]]:
+        """Draw the action set, again if empty; return observation and info."""
         degree = len(ROADS[self.node])
         mask = np.zeros(5, dtype=np.int8)
         while not mask.any():
@@ -65,8 +64,8 @@ class ScalarMap(gym.Env[Any, Any]):
         return obs, {"action_mask": mask.copy()}
 
 
-def single(env: gym.Env[Any, Any]) -> Stepper:
-    """Step one environment, always by its first available action."""
+def step_single(env: gym.Env[Any, Any]) -> Callable[[], int]:
+    """Return a function that takes one step by the first available action."""
     _, info = env.reset(seed=0)
 
     def step() -> int:
@@ -79,8 +78,8 @@ def single(env: gym.Env[Any, Any]) -> Stepper:
     return step
 
 
-def vector(env_id: str, num_envs: int, mode: str) -> Stepper:
-    """Step many lanes, always by their first available actions."""
+def step_vector(env_id: str, num_envs: int, mode: str) -> Callable[[], int]:
+    """Return a function that takes one step in each environment, and counts them."""
     options = {"autoreset_mode": AutoresetMode.SAME_STEP} if mode == "sync" else {}
     env = gym.make_vec(env_id, num_envs, vectorization_mode=mode, vector_kwargs=options)
     _, infos = env.reset(seed=0)
@@ -93,51 +92,45 @@ def vector(env_id: str, num_envs: int, mode: str) -> Stepper:
     return step
 
 
-def speed(stepper: Stepper) -> float:
-    """Measure steps a second over one turn."""
-    steps, start = 0, time.perf_counter()
-    while (passed := time.perf_counter() - start) < SECONDS_A_TURN:
-        steps += stepper()
-    return steps / passed
+def speed(step: Callable[[], int]) -> float:
+    """Measure steps per second over one turn."""
+    num_steps, start = 0, time.perf_counter()
+    while (passed := time.perf_counter() - start) < SECONDS_PER_TURN:
+        num_steps += step()
+    return num_steps / passed
 
 
-def compare(ours: Stepper, peer: Stepper) -> tuple[float, float]:
-    """Return our median speed and the median ratio to the peer's, turn by turn."""
-    turns = [(speed(ours), speed(peer)) for _ in range(ROUNDS + 1)][1:]
-    ratio = statistics.median(our / their for our, their in turns)
-    return statistics.median(our for our, _ in turns), ratio
+def ours(env_id: str, num_envs: int) -> SpeedMeter:
+    """Return a meter of our vector environment."""
+    return partial(speed, step_vector(env_id, num_envs, "vector_entry_point"))
 
 
-def comparisons() -> Iterator[tuple[str, Stepper, Stepper, float | None]]:
-    """Yield a name, ours, the peer, and the ratio that we want."""
-    for task in SPECS:
-        yield (
-            f"{task.id}: 64 lanes / SyncVectorEnv of 64",
-            vector(task.id, 64, "vector_entry_point"),
-            vector(task.id, 64, "sync"),
-            20.0,
+def comparisons() -> Iterator[Comparison]:
+    """Yield ours with its peer, task by task."""
+    for spec in SPECS:
+        yield Comparison(
+            f"{spec.id}: num_envs=64 / SyncVectorEnv",
+            ours(spec.id, 64),
+            partial(speed, step_vector(spec.id, 64, "sync")),
+            wanted=20.0,
         )
-    san_francisco = "SAS/SanFrancisco-v0"
-    yield (
-        f"{san_francisco}: 4096 lanes / 64 lanes",
-        vector(san_francisco, 4096, "vector_entry_point"),
-        vector(san_francisco, 64, "vector_entry_point"),
-        5.0,
+    yield Comparison(
+        f"{SAN_FRANCISCO}: num_envs=4096 / num_envs=64",
+        ours(SAN_FRANCISCO, 4096),
+        ours(SAN_FRANCISCO, 64),
+        wanted=5.0,
     )
-    yield (
-        f"{san_francisco}: single / written by hand",
-        single(gym.make(san_francisco)),
-        single(ScalarMap()),
-        0.5,
+    yield Comparison(
+        f"{SAN_FRANCISCO}: single / written by hand",
+        partial(speed, step_single(gym.make(SAN_FRANCISCO))),
+        partial(speed, step_single(HandWrittenMap())),
+        wanted=0.5,
     )
 
 
 def main() -> None:
     """Print a table."""
-    print(f"{'comparison':55} {'steps / s':>12} {'ratio':>7} {'wanted':>7}")
-    for name, ours, peer, wanted in comparisons():
-        per_second, ratio = compare(ours, peer)
-        print(f"{name:55} {per_second:12,.0f} {ratio:7.2f} {wanted:7.1f}")
+    print_comparisons(comparisons(), NUM_TURNS)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,7 @@
 
     python tests/benchmarks/learning.py
 
-The policy gradients are evaluated as the stochastic policies they are, SASQ greedily.
+The policy gradients are evaluated as stochastic policies, SASQ greedily.
 """
 
 from typing import Any
@@ -11,15 +11,16 @@ import gymnasium as gym
 import numpy as np
 import torch as th
 from stable_baselines3.common.evaluation import evaluate_policy
+from stable_baselines3.common.vec_env import VecEnv
 
 from sas_agents import SASNPG, SASPG, SASQ, VecMaskInObservation, make_vec_env
-from sas_gym import Recommender
-from sas_gym._evaluation import episode_returns
+from sas_gym import Recommender, episode_returns
 from sas_gym.planning import normalized_score, optimal_return, random_return
 
 SEEDS = 0, 1, 2
+NUM_ENVS = 64
 NUM_EVALUATIONS = 1000
-# Steps to learn from. The Bay Area's episodes are longer, and its states more unequal.
+# Training steps. The Bay Area has longer episodes, and states of more unequal value.
 DOMAINS = {
     "SAS/SanFrancisco-v0": 300_000,
     "SAS/Maze-v0": 300_000,
@@ -28,18 +29,38 @@ DOMAINS = {
 }
 
 
-def mean_return(env_id: str, agent: Any, seed: int) -> float:
-    """Train an agent and return the mean return of what it has learned."""
-    env = make_vec_env(env_id, 64, seed=seed)
-    model = agent("LinearPolicy", env, seed=seed).learn(DOMAINS[env_id])
-    test_env = make_vec_env(env_id, 64, seed=1000 + seed)
-    return evaluate_policy(
-        model, test_env, NUM_EVALUATIONS, deterministic=agent is SASQ
-    )[0]
+def trained(agent: Any, env_id: str, num_steps: int, seed: int) -> Any:
+    """Return an agent with default arguments after training."""
+    env = make_vec_env(env_id, NUM_ENVS, seed=seed)
+    return agent("LinearPolicy", env, seed=seed).learn(num_steps)
+
+
+def unseen_env(env_id: str, seed: int) -> VecEnv:
+    """Return environments whose episodes were not trained on."""
+    return make_vec_env(env_id, NUM_ENVS, seed=1000 + seed)
+
+
+def mean_return(model: Any, env: VecEnv, deterministic: bool) -> float:
+    """Return the mean return of an agent."""
+    mean, _ = evaluate_policy(model, env, NUM_EVALUATIONS, deterministic=deterministic)
+    return float(np.mean(mean))
+
+
+def domain_return(agent: Any, env_id: str, seed: int) -> float:
+    """Train on a domain and evaluate the agent the way it acts."""
+    model = trained(agent, env_id, DOMAINS[env_id], seed)
+    return mean_return(model, unseen_env(env_id, seed), deterministic=agent is SASQ)
+
+
+def taxi_return(agent: Any, num_steps: int) -> float:
+    """Train on Gymnasium's Taxi, whose masks are in its infos; evaluate greedily."""
+    model = trained(agent, "Taxi-v4", num_steps, seed=0)
+    env = VecMaskInObservation(unseen_env("Taxi-v4", seed=0))
+    return mean_return(model, env, deterministic=True)
 
 
 def myopic_return() -> float:
-    """Return what a policy earns that knows the recommender but not to look ahead."""
+    """Return what a policy earns that knows the recommender but does not look ahead."""
     task = Recommender()
     env = gym.make_vec("SAS/Recommender-v0", num_envs=1000)
 
@@ -47,15 +68,7 @@ def myopic_return() -> float:
         profit = task.expected_profit(obs["observation"])
         return np.where(mask == 1, profit, -1.0).argmax(axis=1)
 
-    return episode_returns(env, policy, 10_000, seed=0).mean()
-
-
-def taxi_return(agent: Any, num_steps: int) -> float:
-    """Train on Gymnasium's Taxi, whose masks are in its infos; evaluate greedily."""
-    env = make_vec_env("Taxi-v4", 64, seed=0)
-    model = agent("LinearPolicy", env, seed=0).learn(num_steps)
-    test_env = VecMaskInObservation(make_vec_env("Taxi-v4", 64, seed=1000))
-    return evaluate_policy(model, test_env, NUM_EVALUATIONS)[0]
+    return float(episode_returns(env, policy, 10_000, seed=0).mean())
 
 
 def main() -> None:
@@ -68,10 +81,10 @@ def main() -> None:
             f"{random_return(env):.3f}"
         )
         for agent in (SASPG, SASNPG, SASQ):
-            means = [mean_return(env_id, agent, seed) for seed in SEEDS]
-            scores = normalized_score(env, means)
+            means = [domain_return(agent, env_id, seed) for seed in SEEDS]
             returns = " ".join(f"{mean:9.3f}" for mean in means)
-            print(f"  {agent.__name__:7} {returns}   scores {scores.round(4).tolist()}")
+            scores = " ".join(f"{normalized_score(env, mean):6.1%}" for mean in means)
+            print(f"  {agent.__name__:7} {returns}   normalized {scores}")
     print(f"recommender, myopic policy that knows the model: {myopic_return():.3f}")
     for agent, num_steps in ((SASPG, 1_200_000), (SASQ, 300_000)):
         taxi = taxi_return(agent, num_steps)

@@ -15,22 +15,21 @@ from scipy.spatial import Delaunay
 
 from sas_gym import Routing
 from sas_gym.action_sets import Floats
-from sas_gym.planning import policy_iteration
+from sas_gym.planning import TabularSASMDP, policy_iteration
 from sas_gym.planning._bellman import discounted_sums, optimal_backup
-from sas_gym.planning._tabular import TabularSASMDP
 
 SIZES = (1_000, 10_000, 100_000)
-ROADS_A_NODE = 3.0
-KILOBYTES_A_MEGABYTE = 1024
-BYTES_A_MEGABYTE = 1024**2
+ROADS_PER_NODE = 3.0
+KILOBYTES_PER_MEGABYTE = 1024
+BYTES_PER_MEGABYTE = 1024**2
 
 
 def road_graph(num_nodes: int, seed: int = 0) -> Routing:
-    """Make a road-like graph: planar, connected, three roads out of a node.
+    """Make a road-like graph: planar, connected, three roads per node.
 
-    Of the triangulation of random points, the shortest links that join all of them and
-    then the shortest of the others. A road is open with a probability of its own; one
-    can always wait.
+    Its links are those of a triangulation of random points: the minimum spanning tree,
+    then the shortest of the others. Each road is open with its own probability, and
+    waiting is always possible.
     """
     rng = np.random.default_rng(seed)
     points = rng.random((num_nodes, 2)) * np.sqrt(num_nodes)
@@ -46,7 +45,7 @@ def road_graph(num_nodes: int, seed: int = 0) -> Routing:
     in_tree = np.isin(
         links @ [num_nodes, 1], tree.row.astype(np.int64) * num_nodes + tree.col
     )
-    order = np.lexsort((length, ~in_tree))[: int(ROADS_A_NODE * num_nodes / 2)]
+    order = np.lexsort((length, ~in_tree))[: int(ROADS_PER_NODE * num_nodes / 2)]
     tail, head = np.concatenate([links[order], links[order][:, ::-1]]).T
     return Routing(
         tail,
@@ -60,7 +59,7 @@ def road_graph(num_nodes: int, seed: int = 0) -> Routing:
 
 
 def measure(mdp: TabularSASMDP, results: Connection) -> None:
-    """Solve a task in a process that has done nothing else; send what it took."""
+    """Solve a task in a fresh process; send time, memory and a bound on the error."""
     before = peak_megabytes()
     start = time.perf_counter()
     plan = policy_iteration(mdp)
@@ -69,22 +68,22 @@ def measure(mdp: TabularSASMDP, results: Connection) -> None:
 
 
 def error_bound(mdp: TabularSASMDP, values: Floats) -> float:
-    """Bound the error of values [S]: what a backup changes, once a step to come."""
+    """Bound the error: the change of one backup times the expected number of steps."""
     new, choice = optimal_backup(mdp, values)
     steps = discounted_sums(mdp, choice, np.ones(mdp.num_states))
     return float(np.abs(new - values).max() * steps.max())
 
 
 def peak_megabytes() -> float:
-    """Return the most memory that this process has held (on Linux)."""
-    # Not `getrusage`: a new process inherits its parent's peak there.
+    """Return the peak memory of this process (on Linux)."""
+    # Not `getrusage`: there a new process inherits its parent's peak.
     lines = Path("/proc/self/status").read_text().splitlines()
     kilobytes = next(line.split()[1] for line in lines if line.startswith("VmHWM"))
-    return int(kilobytes) / KILOBYTES_A_MEGABYTE
+    return int(kilobytes) / KILOBYTES_PER_MEGABYTE
 
 
 def main() -> None:
-    """Print a table, with a process of its own for each size."""
+    """Print a table; each size is solved in a process of its own."""
     print(f"{'nodes':>8} {'seconds':>8} {'MB':>6} {'bytes / node':>13} {'error':>8}")
     context = multiprocessing.get_context("spawn")
     for size in SIZES:
@@ -94,7 +93,7 @@ def main() -> None:
         process.start()
         seconds, memory, error = receiver.recv()
         process.join()
-        per_node = memory * BYTES_A_MEGABYTE / size
+        per_node = memory * BYTES_PER_MEGABYTE / size
         print(f"{size:8} {seconds:8.2f} {memory:6.0f} {per_node:13.0f} {error:8.0e}")
 
 

@@ -1,11 +1,12 @@
-"""Random settings from the paper's ranges on the maze: none may end in a NaN.
+"""Random settings from the paper's ranges on the maze: none may end in NaN.
 
     python tests/benchmarks/stability.py [number of settings]
 
-The paper's own published code dies of a NaN in about one setting of thirteen.
+The authors' published code ends in NaN in about one setting of thirteen.
 """
 
 import sys
+from typing import Any
 
 import numpy as np
 import torch as th
@@ -21,8 +22,8 @@ RANGES = {
 }
 
 
-def is_finite(setting: dict[str, float], seed: int) -> bool:
-    """Train with the paper's plain SGD, an update an episode; look at every number."""
+def stays_finite(setting: dict[str, Any], seed: int) -> bool:
+    """Train with plain SGD and one update per episode; check all parameters."""
     model = SASPG(
         "LinearPolicy",
         make_vec_env("SAS/Maze-v0", 1, seed=seed),
@@ -33,22 +34,22 @@ def is_finite(setting: dict[str, float], seed: int) -> bool:
         **setting,
     )
     model.learn(10**9, StopTrainingOnMaxEpisodes(NUM_EPISODES))
-    numbers = [*model.policy.parameters(), model.baseline_weights]
-    return all(bool(number.isfinite().all()) for number in numbers)
+    parameters = [*model.policy.parameters(), model.baseline_weights]
+    return all(bool(parameter.isfinite().all()) for parameter in parameters)
 
 
 def main() -> None:
-    """Print how many settings end in a NaN or an infinity."""
+    """Print how many settings end in NaN or infinity."""
     th.set_num_threads(1)
     num_settings = int(sys.argv[1]) if len(sys.argv) > 1 else 50
     rng = np.random.default_rng(0)
     failures = 0
     for seed in range(num_settings):
         setting = {name: rng.uniform(*span) for name, span in RANGES.items()}
-        if not is_finite(setting, seed):
+        if not stays_finite(setting, seed):
             failures += 1
             print(f"seed {seed}: {setting}")
-    print(f"{failures} of {num_settings} settings end in a NaN or an infinity")
+    print(f"{failures} of {num_settings} settings end in NaN or infinity")
 
 
 if __name__ == "__main__":

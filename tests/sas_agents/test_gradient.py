@@ -8,16 +8,18 @@ import numpy as np
 import pytest
 import torch as th
 from gymnasium import spaces
-from helpers.statistical import ERROR_RATE, all_masks, independent_law
+from helpers.brute_force import independent_set_probs
+from helpers.statistical import ERROR_RATE
 from scipy import stats
 from stable_baselines3.common.logger import Logger
 from stable_baselines3.common.vec_env import VecMonitor
 from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
 from sas_agents import SASNPG, SASPG, VectorEnvAdapter
-from sas_agents._estimators import masked_log_probs
+from sas_agents._masked_ops import masked_log_probs
 from sas_gym import SASVectorEnv, Task
 from sas_gym.action_sets import Independent
+from sas_gym.planning._action_probs import subsets
 
 S, A = 3, 3  # the last state is the end
 
@@ -51,10 +53,10 @@ THETA = th.tensor(np.random.default_rng(5).normal(size=(A, S)), dtype=th.float64
 
 def action_probs(theta):
     """Chance of each action in each state, averaged over every set: [S - 1, A]."""
-    masks = th.tensor(all_masks(A)[1:])
+    masks = th.tensor(subsets(A)[1:])
     rows = []
     for state in range(S - 1):
-        law = th.tensor(independent_law(TASK.availability[state])[1:])
+        law = th.tensor(independent_set_probs(TASK.availability[state])[1:])
         scores = theta[:, state].expand(len(masks), A)
         rows.append(law @ masked_log_probs(scores, masks).exp())
     return th.stack(rows)
@@ -86,8 +88,8 @@ def exact_fisher():
     """Sum over states, sets and actions of visits * phi * pi * psi psi'."""
     fisher = np.zeros((A * S, A * S))
     for state, visit in enumerate(visits()):
-        law = independent_law(TASK.availability[state])
-        for mask, chance in zip(all_masks(A)[1:], law[1:], strict=True):
+        law = independent_set_probs(TASK.availability[state])
+        for mask, chance in zip(subsets(A)[1:], law[1:], strict=True):
             probs = masked_log_probs(THETA[:, state], th.tensor(mask)).exp().numpy()
             for action in np.flatnonzero(mask):
                 psi = np.zeros((A, S))

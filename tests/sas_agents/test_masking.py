@@ -10,9 +10,14 @@ from hypothesis import strategies as st
 from stable_baselines3.common.utils import obs_as_tensor
 
 from sas_agents import SASNPG, SASPG, SASQ, make_vec_env
-from sas_agents._estimators import entropy, masked_log_probs
-from sas_agents._masking import check_masks, mask_out, sample
-from sas_agents._scores import chosen_log_probs, score_dot, score_norms
+from sas_agents._estimators import entropy
+from sas_agents._masked_ops import (
+    chosen_log_probs,
+    mask_out,
+    masked_log_probs,
+    sample,
+)
+from sas_agents._scores import score_dot, score_norms
 from sas_gym.masks import MASK_KEY, masked_space
 
 NUM_ROWS = 4
@@ -286,18 +291,3 @@ def test_huge_scores_survive_saving_and_training(agent, tmp_path):
     model.save(tmp_path / "model")
     loaded = agent.load(tmp_path / "model", env=env).learn(200)
     assert not any(p.isnan().any() for p in loaded.policy.parameters())
-
-
-@pytest.mark.parametrize(
-    ("masks", "message"),
-    [
-        (np.zeros(3), "offers no action"),
-        (np.array([[1, 0, 0], [0, 0, 0]]), "offers no action"),
-        (np.full(3, 0.4), "offers no action"),
-        (np.ones(4), r"one number an action, 3; got shape \(4,\)"),
-        (np.array(1), r"one number an action, 3; got shape \(\)"),
-    ],
-)
-def test_wrong_masks_are_named(masks, message):
-    with pytest.raises(ValueError, match=message):
-        check_masks(masks, 3)

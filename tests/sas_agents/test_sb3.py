@@ -702,7 +702,7 @@ def test_a_mask_without_an_action_is_an_error(agent):
 @every_agent
 def test_a_mask_of_the_wrong_size_is_an_error(agent):
     model = make_agent(agent)
-    with pytest.raises(ValueError, match="one number an action, 16; got shape"):
+    with pytest.raises(ValueError, match=r"one entry per action, shape \(\.\.\., 16\); got shape"):
         model.predict(some_observations(3)["observation"], action_masks=np.ones((3, 5)))
 
 

@@ -1,7 +1,9 @@
-"""What holds for every registered task."""
+"""The contract that every registered environment keeps."""
 
 import copy
 import importlib
+import inspect
+import re
 import subprocess
 import sys
 import warnings
@@ -17,12 +19,13 @@ from stable_baselines3.common.env_checker import check_env as sb3_check_env
 
 import sas_gym
 from sas_gym import SPECS, ThetaTwoTheta
+from sas_gym.action_sets import Markov, PerEpisode
 from sas_gym.masks import sample_actions
 
-IDS = [task.id for task in SPECS]
-# In these the law of the sets is the same in every state, so that the sets themselves,
-# and not only the draws behind them, are the same for every policy.
-SAME_LAW_IN_EVERY_STATE = ["SAS/Maze-v0", "SAS/Recommender-v0", "SAS/ThetaTwoTheta-v0"]
+IDS = [spec.id for spec in SPECS]
+# In these the action sets have the same distribution in every state, so that the sets
+# themselves, and not only the draws behind them, are the same for every policy.
+SAME_SETS_IN_EVERY_STATE = ["SAS/Maze-v0", "SAS/Recommender-v0", "SAS/ThetaTwoTheta-v0"]
 SECTIONS = [
     "Description",
     "Action Space",
@@ -31,6 +34,7 @@ SECTIONS = [
     "Rewards",
     "Starting State",
     "Episode End",
+    "Information",
     "Arguments",
     "Optimal Value",
     "References",
@@ -49,44 +53,45 @@ def first_action(mask, _):
 
 
 def play(env, num_steps, seed=0, policy=random_action):
-    """Return everything that an environment tells over many steps and resets."""
+    """Return all that an environment returns over many steps and resets."""
     rng = np.random.default_rng(seed)
-    told = [env.reset(seed=seed)]
+    returned = [env.reset(seed=seed)]
     for _ in range(num_steps):
-        action = policy(told[-1][-1]["action_mask"], rng)
-        told.append(env.step(action))
-        if told[-1][2] or told[-1][3]:
-            told.append(env.reset())
-    return told
+        action = policy(returned[-1][-1]["action_mask"], rng)
+        returned.append(env.step(action))
+        if returned[-1][2] or returned[-1][3]:
+            returned.append(env.reset())
+    return returned
 
 
 def play_vector(env, num_steps, seed=0):
     rng = np.random.default_rng(seed)
-    told = [env.reset(seed=seed)]
+    returned = [env.reset(seed=seed)]
     for _ in range(num_steps):
-        told.append(env.step(sample_actions(told[-1][-1]["action_mask"], rng)))
-    return told
+        action = sample_actions(returned[-1][-1]["action_mask"], rng)
+        returned.append(env.step(action))
+    return returned
 
 
 @every_id
-def test_gymnasiums_checker_has_nothing_to_say(env_id):
+def test_gymnasium_check_env_passes(env_id):
     gymnasium_check_env(gym.make(env_id, on_unavailable="noop").unwrapped)
 
 
 @every_id
 @pytest.mark.parametrize("mask_in_observation", [True, False])
-def test_sb3s_checker_has_nothing_to_say(env_id, mask_in_observation):
+def test_sb3_check_env_passes(env_id, mask_in_observation):
     options = {"mask_in_observation": mask_in_observation, "on_unavailable": "noop"}
     sb3_check_env(gym.make(env_id, **options))
 
 
 @every_id
-def test_our_own_checker_has_nothing_to_say(env_id):
+def test_own_check_env_passes(env_id):
     sas_gym.check_env(gym.make(env_id))
 
 
 @every_id
-def test_maskable_ppo_trains_unchanged(env_id):
+def test_maskable_ppo_trains(env_id):
     """An unavailable action would raise an error in the environment."""
     env = gym.make(env_id)
     model = MaskablePPO("MultiInputPolicy", env, n_steps=64, batch_size=64, seed=0)
@@ -95,7 +100,8 @@ def test_maskable_ppo_trains_unchanged(env_id):
 
 
 @every_id
-def test_the_three_channels_tell_one_set_and_reading_draws_nothing(env_id):
+def test_mask_channels_agree(env_id):
+    """All three return the one set of the step, and reading them draws nothing."""
     env = gym.make(env_id)
     rng = np.random.default_rng(0)
     obs, info = env.reset(seed=0)
@@ -115,7 +121,7 @@ def test_the_three_channels_tell_one_set_and_reading_draws_nothing(env_id):
 
 
 @every_id
-def test_what_was_told_may_be_changed_without_harm(env_id):
+def test_returned_masks_are_copies(env_id):
     env, twin = gym.make(env_id), gym.make(env_id)
     obs, info = env.reset(seed=0)
     twin.reset(seed=0)
@@ -127,7 +133,7 @@ def test_what_was_told_may_be_changed_without_harm(env_id):
 
 
 @every_id
-def test_a_seed_replays_an_episode(env_id):
+def test_seed_replays_episode(env_id):
     assert data_equivalence(
         play(gym.make(env_id), 100), play(gym.make(env_id), 100), exact=True
     )
@@ -137,7 +143,7 @@ def test_a_seed_replays_an_episode(env_id):
 
 
 @every_id
-def test_a_seed_replays_a_vector_environment(env_id):
+def test_seed_replays_vector_env(env_id):
     first, second = (gym.make_vec(env_id, num_envs=7) for _ in range(2))
     assert data_equivalence(
         play_vector(first, 100), play_vector(second, 100), exact=True
@@ -145,7 +151,7 @@ def test_a_seed_replays_a_vector_environment(env_id):
 
 
 @every_id
-def test_a_copy_of_an_environment_plays_on_alike(env_id):
+def test_deepcopy_continues_alike(env_id):
     env = gym.make(env_id)
     play(env, 20)
     twin = copy.deepcopy(env)
@@ -157,16 +163,16 @@ def play_on(env):
     env.reset()
     rng = np.random.default_rng(1)
     for _ in range(20):
-        told = env.step(random_action(env.unwrapped.action_masks(), rng))
-        yield told
-        if told[2] or told[3]:
+        returned = env.step(random_action(env.unwrapped.action_masks(), rng))
+        yield returned
+        if returned[2] or returned[3]:
             yield env.reset()
 
 
 @every_id
 @pytest.mark.parametrize("mask_in_observation", [True, False])
-def test_one_lane_replays_the_single_environment(env_id, mask_in_observation):
-    """Episode by episode, through SyncVectorEnv: all that both tell is the same."""
+def test_vector_env_of_one_equals_single_env(env_id, mask_in_observation):
+    """Through SyncVectorEnv, all that both return over many episodes is the same."""
     options = {"num_envs": 1, "mask_in_observation": mask_in_observation}
     native = gym.make_vec(env_id, vectorization_mode="vector_entry_point", **options)
     single = gym.make_vec(
@@ -178,13 +184,13 @@ def test_one_lane_replays_the_single_environment(env_id, mask_in_observation):
     assert native.metadata["autoreset_mode"] == AutoresetMode.SAME_STEP
     assert native.observation_space == single.observation_space
     assert native.action_space == single.action_space
-    lanes, envs = play_vector(native, 300), play_vector(single, 300)
-    assert any("final_obs" in told[-1] for told in lanes)
-    assert data_equivalence(lanes, envs, exact=True)
+    returned = play_vector(native, 300)
+    assert any("final_obs" in step[-1] for step in returned)
+    assert data_equivalence(returned, play_vector(single, 300), exact=True)
 
 
 @every_id
-def test_observations_of_many_lanes_are_in_their_space(env_id):
+def test_vector_observations_are_in_their_space(env_id):
     env = gym.make_vec(env_id, num_envs=5)
     for obs, *rest in play_vector(env, 60):
         assert obs in env.observation_space
@@ -195,16 +201,16 @@ def test_observations_of_many_lanes_are_in_their_space(env_id):
             assert final is None or final in env.single_observation_space
 
 
-@pytest.mark.parametrize("env_id", SAME_LAW_IN_EVERY_STATE)
-def test_two_policies_meet_the_same_sets(env_id):
-    """At one step of one episode, though their episodes differ in length."""
+@pytest.mark.parametrize("env_id", SAME_SETS_IN_EVERY_STATE)
+def test_sets_do_not_depend_on_policy(env_id):
+    """Two policies get the same set at the same step of the same episode."""
 
     def sets(policy):
         table, episode, step = {}, 0, 0
-        for told in play(gym.make(env_id), 400, policy=policy):
-            table[episode, step] = tuple(told[-1]["action_mask"])
+        for returned in play(gym.make(env_id), 400, policy=policy):
+            table[episode, step] = tuple(returned[-1]["action_mask"])
             step += 1
-            if len(told) == 5 and (told[2] or told[3]):
+            if len(returned) == 5 and (returned[2] or returned[3]):
                 episode, step = episode + 1, 0
         return table
 
@@ -216,12 +222,12 @@ def test_two_policies_meet_the_same_sets(env_id):
 
 
 @every_id
-def test_without_the_mask_the_observation_is_bare(env_id):
+def test_mask_in_observation_false_is_bare(env_id):
     env, bare = gym.make(env_id), gym.make(env_id, mask_in_observation=False)
     assert bare.observation_space == env.observation_space["observation"]
-    for told, bare_told in zip(play(env, 50), play(bare, 50), strict=True):
-        assert data_equivalence(told[0]["observation"], bare_told[0], exact=True)
-        assert data_equivalence(told[1:], bare_told[1:], exact=True)
+    for one, other in zip(play(env, 50), play(bare, 50), strict=True):
+        assert data_equivalence(one[0]["observation"], other[0], exact=True)
+        assert data_equivalence(one[1:], other[1:], exact=True)
 
 
 def unavailable(env, seed=0):
@@ -235,7 +241,7 @@ def unavailable(env, seed=0):
 
 
 @every_id
-def test_an_unavailable_action_is_refused_and_changes_nothing(env_id):
+def test_unavailable_action_raises_and_changes_nothing(env_id):
     env = gym.make(env_id)
     action = unavailable(env)
     before, mask = copy.deepcopy(env.unwrapped.state), env.unwrapped.action_masks()
@@ -247,7 +253,7 @@ def test_an_unavailable_action_is_refused_and_changes_nothing(env_id):
 
 
 @every_id
-def test_an_unavailable_action_may_be_a_noop_with_a_penalty(env_id):
+def test_unavailable_action_as_noop_costs_penalty(env_id):
     env = gym.make(env_id, on_unavailable="noop", unavailable_penalty=3.0)
     action = unavailable(env)
     before = copy.deepcopy(env.unwrapped.state)
@@ -258,7 +264,7 @@ def test_an_unavailable_action_may_be_a_noop_with_a_penalty(env_id):
 
 
 @every_id
-def test_a_refused_action_in_one_lane_leaves_the_other_lanes_alone(env_id):
+def test_noop_leaves_other_environments_alone(env_id):
     options = {"num_envs": 3, "action_sets": sas_gym.action_sets.Independent(0.5)}
     strict = gym.make_vec(env_id, **options)
     lenient = gym.make_vec(env_id, on_unavailable="noop", **options)
@@ -274,7 +280,7 @@ def test_a_refused_action_in_one_lane_leaves_the_other_lanes_alone(env_id):
 
 
 @every_id
-def test_wrong_actions_are_named(env_id):
+def test_invalid_action_error(env_id):
     env = gym.make(env_id, disable_env_checker=True)
     env.reset(seed=0)
     num_actions = env.action_space.n
@@ -287,65 +293,118 @@ def test_wrong_actions_are_named(env_id):
 
 
 @every_id
-def test_wrong_actions_of_lanes_are_named(env_id):
+def test_invalid_vector_actions_error(env_id):
     env = gym.make_vec(env_id, num_envs=3)
     _, infos = env.reset(seed=0)
     good = infos["action_mask"].argmax(axis=1)
     for wrong in (-1, env.single_action_space.n):
-        with pytest.raises(ValueError, match=r"out of range in lanes \[1\]"):
+        with pytest.raises(ValueError, match=r"out of range in environments \[1\]"):
             env.step(np.array([good[0], wrong, good[2]]))
     for actions in (good[:2], good.astype(float), good[None]):
-        with pytest.raises(
-            ValueError, match="must be 3 integers, one a lane; got shape"
-        ):
+        with pytest.raises(ValueError, match="must be 3 integers, one per environment"):
             env.step(actions)
 
 
-def test_unavailable_actions_of_lanes_are_named():
+def test_unavailable_vector_actions_error():
     env = gym.make_vec("SAS/ThetaTwoTheta-v0", num_envs=4, action_sets=[1.0, 0.0])
     env.reset(seed=0)
-    with pytest.raises(ValueError, match=r"in lanes \[1, 3\]: 1 is not in .* \[0\]"):
+    message = r"in environments \[1, 3\]: 1 is not in .* \[0\]"
+    with pytest.raises(ValueError, match=message):
         env.step(np.array([0, 1, 0, 1]))
 
 
 @every_id
-def test_nothing_can_be_done_before_reset_or_after_the_end(env_id):
-    env = gym.make(env_id).unwrapped
-    for call in (env.action_masks, lambda: env.step(0)):
+def test_reset_needed_before_first_episode(env_id):
+    env, vector_env = gym.make(env_id).unwrapped, gym.make_vec(env_id, num_envs=2)
+    calls = [env.action_masks, lambda: env.step(0), lambda: env.state]
+    calls += [vector_env.action_masks, lambda: vector_env.step([0, 0])]
+    for call in calls:
         with pytest.raises(gym.error.ResetNeeded, match=r"call reset\(\)"):
             call()
 
 
-def test_a_terminated_episode_cannot_be_played_on():
+def test_reset_needed_after_termination():
     env = gym.make("SAS/SanFrancisco-v0", start=1, availability=1.0).unwrapped
     env.reset(seed=0)
     assert env.step(0)[2]
     with pytest.raises(gym.error.ResetNeeded, match=r"call reset\(\) before step"):
         env.step(0)
+    env.reset()
+    assert env.step(0)[2]
 
 
 @every_id
-def test_any_law_can_take_the_place_of_the_tasks_own(env_id):
-    for law in (
-        sas_gym.action_sets.PerEpisode(0.5),
-        sas_gym.action_sets.Markov(0.3, 0.3),
-        0.3,
-    ):
-        for told in play(gym.make(env_id, action_sets=law), 50):
-            assert told[-1]["action_mask"].any()
+@pytest.mark.parametrize(
+    "action_sets", [PerEpisode(0.5), Markov(0.3, 0.3), 0.3], ids=str
+)
+def test_action_sets_replace_the_tasks_own(env_id, action_sets):
+    env = gym.make(env_id, action_sets=action_sets)
+    assert env.unwrapped.action_sets is not env.unwrapped.task.action_sets
+    masks = [returned[-1]["action_mask"] for returned in play(env, 50)]
+    assert all(mask.any() for mask in masks)
+    own = [returned[-1]["action_mask"] for returned in play(gym.make(env_id), 50)]
+    assert not data_equivalence(masks, own)
 
 
 @every_id
-def test_a_tasks_page_has_every_section(env_id):
-    (name,) = (task.task for task in SPECS if task.id == env_id)
+def test_availability_together_with_action_sets_error(env_id):
+    for make in (gym.make, gym.make_vec):
+        with pytest.raises(ValueError, match=r"\['availability'\] and action_sets are"):
+            make(env_id, availability=0.5, action_sets=0.5)
+
+
+@every_id
+def test_page_has_every_section(env_id):
+    assert list(sections(env_id)) == SECTIONS
+
+
+def task_class(env_id):
+    (name,) = (spec.task for spec in SPECS if spec.id == env_id)
     module, class_name = name.split(":")
-    page = getattr(importlib.import_module(module), class_name).__doc__
-    headings = [line.strip()[3:] for line in page.splitlines() if "## " in line]
-    assert headings == SECTIONS
+    return getattr(importlib.import_module(module), class_name)
+
+
+def sections(env_id):
+    """Return the sections of an environment's page, by heading."""
+    _, *parts = inspect.getdoc(task_class(env_id)).split("\n## ")
+    return dict(part.split("\n", maxsplit=1) for part in parts)
 
 
 @every_id
-def test_a_spec_survives_json(env_id):
+def test_page_lists_every_argument(env_id):
+    listed = re.findall(r"`(\w+)`", sections(env_id)["Arguments"])
+    assert set(inspect.signature(task_class(env_id)).parameters) <= set(listed)
+
+
+@every_id
+def test_page_lists_every_info_key(env_id):
+    listed = re.findall(r"`(_?[a-z_]+)`", sections(env_id)["Information"])
+    single = {key for step in play(gym.make(env_id), 50) for key in step[-1]}
+    vector_env = gym.make_vec(env_id, num_envs=3)
+    vector = {key for step in play_vector(vector_env, 300) for key in step[-1]}
+    assert single == {"action_mask"}
+    assert vector == set(listed)
+
+
+@every_id
+@pytest.mark.parametrize("make", [gym.make, gym.make_vec])
+def test_signatures_have_every_argument(env_id, make):
+    """`help` of the environment and of the task show all that `make` takes."""
+    env = make(env_id).unwrapped
+    parameters = inspect.signature(type(env)).parameters
+    assert {
+        "action_sets",
+        "mask_in_observation",
+        "on_unavailable",
+        "unavailable_penalty",
+        "render_mode",
+    } < set(parameters)
+    for name in parameters:
+        assert f"{name}: " in type(env).__doc__
+
+
+@every_id
+def test_spec_survives_json(env_id):
     spec = gym.make(env_id, availability=0.6).spec
     again = gym.make(gym.envs.registration.EnvSpec.from_json(spec.to_json()))
     assert data_equivalence(
@@ -353,7 +412,7 @@ def test_a_spec_survives_json(env_id):
     )
 
 
-def test_a_users_own_task_can_be_registered():
+def test_register_own_task():
     sas_gym.register(
         "Test/Theta-v0",
         "sas_gym.tasks._theta_two_theta:ThetaTwoTheta",
@@ -361,9 +420,9 @@ def test_a_users_own_task_can_be_registered():
         availability=1.0,
     )
     env = gym.make_vec("Test/Theta-v0", num_envs=2)
-    told = play_vector(env, 3)
-    assert told[-1][3].all()
-    assert all(step[-1]["action_mask"].all() for step in told)
+    returned = play_vector(env, 3)
+    assert returned[-1][3].all()
+    assert all(step[-1]["action_mask"].all() for step in returned)
 
 
 @pytest.mark.parametrize(
@@ -372,29 +431,30 @@ def test_a_users_own_task_can_be_registered():
         ({"on_unavailable": "ignore"}, "must be 'raise' or 'noop', got 'ignore'"),
         ({"unavailable_penalty": 1.0}, "needs on_unavailable='noop'"),
         ({"action_sets": [0.5, 0.5]}, "availability must have 5 columns"),
-        ({"availability": 1.5}, r"availability must be numbers in \[0, 1\]"),
+        ({"availability": 1.5}, r"availability must be probabilities in \[0, 1\]"),
         ({"render_mode": "ansi"}, "render_mode must be one of"),
     ],
 )
-def test_wrong_options_are_named(options, message):
+def test_invalid_argument_error(options, message):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # Gymnasium itself warns of the render mode.
         with pytest.raises(ValueError, match=message):
             gym.make("SAS/SanFrancisco-v0", **options)
 
 
-def test_wrong_options_of_a_vector_environment_are_named():
+def test_invalid_vector_argument_error():
     for options in ({"num_envs": 0}, {"num_envs": 1, "max_episode_steps": 0}):
-        with pytest.raises(ValueError, match="must be at least 1, got 0"):
+        with pytest.raises(ValueError, match="must be an integer of at least 1, got 0"):
             gym.make_vec("SAS/Maze-v0", **options)
 
 
-def test_what_makes_no_task_is_named():
-    with pytest.raises(TypeError, match=r"makes no Task, but \{'availability'"):
+def test_task_of_wrong_type_error():
+    message = r"must make a sas_gym.Task, but made \{'availability'"
+    with pytest.raises(TypeError, match=message):
         sas_gym.SASEnv(dict, availability=0.5)
 
 
-def test_a_task_that_is_built_takes_no_more_arguments():
+def test_built_task_takes_no_arguments():
     with pytest.raises(TypeError, match=r"unexpected arguments \['availability'\]"):
         sas_gym.SASEnv(ThetaTwoTheta(), availability=0.5)
 
@@ -403,12 +463,12 @@ def run_python(code):
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
 
 
-def test_the_import_is_light():
+def test_import_is_light():
     heavy = ["torch", "matplotlib", "pygame", "scipy", "networkx", "stable_baselines3"]
     code = f"import sas_gym, sys; print([m for m in {heavy} if m in sys.modules])"
     assert run_python(code).stdout.strip() == "[]"
 
 
-def test_an_id_with_the_package_before_it_needs_no_import():
+def test_id_with_package_needs_no_import():
     code = "import gymnasium; print(gymnasium.make('sas_gym:SAS/Maze-v0').spec.id)"
     assert run_python(code).stdout.strip() == "SAS/Maze-v0"

@@ -1,13 +1,13 @@
-"""The returns of the maze and the recommender, computed: a few minutes on one core.
+"""Compute the returns of the maze and the recommender: a few minutes on one core.
 
 `python -m sas_gym.planning.approximations` writes what `reference_return` reads.
 
 The maze is solved on two grids, with the noise sampled, by backward induction over its
 80 steps. Its optimum is that of the finer grid; the error is the larger one of its
 distances from the coarser grid and from the mean return of the finer grid's policy in
-the maze itself. The recommender's optimum lies between a lower bound, what a fitted
-plan earns, and an upper bound by information relaxation: it is taken in the middle, and
-the error is half of what is between them. Two standard errors are added to either.
+the maze itself. The recommender's optimum lies between a lower bound, the return of a
+fitted plan, and an upper bound by information relaxation: it is taken in the middle,
+and the error is half the gap between them. Two standard errors are added to either.
 """
 
 import json
@@ -17,13 +17,12 @@ from collections.abc import Iterator
 import numpy as np
 
 from sas_gym._evaluation import Policy, RandomPolicy, episode_returns
-from sas_gym.action_sets import Floats
+from sas_gym._types import Floats
 from sas_gym.envs._vector import SASVectorEnv
 from sas_gym.planning._dynamic_programming import backward_induction
-from sas_gym.planning._reference import PATH, Reference
+from sas_gym.planning._returns import PATH, Reference
 from sas_gym.planning.approximations._maze import GridPolicy, MazeGrid
-from sas_gym.planning.approximations._recommender import FittedPlan
-from sas_gym.planning.approximations._recommender_bounds import bounds
+from sas_gym.planning.approximations._recommender import FittedPlan, bounds
 from sas_gym.tasks._maze import Maze
 from sas_gym.tasks._recommender import Recommender
 
@@ -45,30 +44,30 @@ NUM_DIGITS = 4
 
 
 def main() -> None:
-    """Compute everything, tell it line by line, and write it."""
+    """Compute everything, print it line by line, and write it."""
     tables = {
         "Maze": {
             "max_episode_steps": MAZE_STEPS,
             "settings": {**MAZE, "num_episodes": NUM_EPISODES},
-            "returns": dict(told("Maze", maze_returns())),
+            "returns": dict(rounded("Maze", maze_returns())),
         },
         "Recommender": {
             "max_episode_steps": None,
             "settings": {**RECOMMENDER, "num_episodes": NUM_EPISODES},
-            "returns": dict(told("Recommender", recommender_returns())),
+            "returns": dict(rounded("Recommender", recommender_returns())),
         },
     }
     PATH.write_text(json.dumps(tables, indent=2) + "\n")
 
 
-def told(
+def rounded(
     name: str, rows: Iterator[tuple[float, Reference]]
 ) -> Iterator[tuple[str, dict[str, float]]]:
-    """Say what comes, and pass it on rounded."""
+    """Print each row and yield it rounded."""
     for availability, row in rows:
-        rounded = {k: round(float(x), NUM_DIGITS) for k, x in row._asdict().items()}
-        sys.stdout.write(f"{name} at {availability}: {rounded}\n")
-        yield str(availability), rounded
+        numbers = {k: round(float(x), NUM_DIGITS) for k, x in row._asdict().items()}
+        sys.stdout.write(f"{name} at {availability}: {numbers}\n")
+        yield str(availability), numbers
 
 
 def maze_returns() -> Iterator[tuple[float, Reference]]:
@@ -82,9 +81,10 @@ def maze_returns() -> Iterator[tuple[float, Reference]]:
         solution = backward_induction(fine.replace(**changes))
         optimal = solution.mean_return
         env = SASVectorEnv(Maze(availability), NUM_ENVS, max_episode_steps=MAZE_STEPS)
-        played = _played(env, GridPolicy(grids[1], solution))
-        error = max(abs(optimal - rough), abs(optimal - played[0]) + 2 * played[1])
-        yield availability, Reference(optimal, error, *_random(env))
+        played, noise = _mean_return(env, GridPolicy(grids[1], solution))
+        error = max(abs(optimal - rough), abs(optimal - played) + 2 * noise)
+        random = _mean_return(env, RandomPolicy(SEED))
+        yield availability, Reference(optimal, error, *random)
 
 
 def recommender_returns() -> Iterator[tuple[float, Reference]]:
@@ -92,27 +92,23 @@ def recommender_returns() -> Iterator[tuple[float, Reference]]:
     size = int(RECOMMENDER["num_contexts"]), int(RECOMMENDER["num_features"])
     for availability in AVAILABILITIES:
         task = Recommender(availability)
-        promised, lower, excess = bounds(
+        predicted, lower, excess = bounds(
             FittedPlan(task, *size, SEED),
             int(RECOMMENDER["num_users"]),
             int(RECOMMENDER["num_searches"]),
             RECOMMENDER["slack"],
             SEED,
         )
-        highest = promised.mean() + excess.mean()
+        highest = predicted.mean() + excess.mean()
         noise = _standard_error(lower) + _standard_error(excess)
         optimal = (lower.mean() + highest) / 2
         error = abs(highest - lower.mean()) / 2 + 2 * noise
-        env = SASVectorEnv(task, NUM_ENVS)
-        yield availability, Reference(optimal, error, *_random(env))
+        random = _mean_return(SASVectorEnv(task, NUM_ENVS), RandomPolicy(SEED))
+        yield availability, Reference(optimal, error, *random)
 
 
-def _random(env: SASVectorEnv) -> tuple[float, float]:
-    return _played(env, RandomPolicy(SEED))
-
-
-def _played(env: SASVectorEnv, policy: Policy) -> tuple[float, float]:
-    """Return the mean of what a policy earns, and its standard error."""
+def _mean_return(env: SASVectorEnv, policy: Policy) -> tuple[float, float]:
+    """Return the mean return of a policy, and its standard error."""
     returns = episode_returns(env, policy, NUM_EPISODES, SEED)
     return float(returns.mean()), _standard_error(returns)
 

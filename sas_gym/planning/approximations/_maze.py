@@ -4,10 +4,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from jaxtyping import Bool, Float, Int
 from numpy.typing import NDArray
 from scipy import sparse
 
-from sas_gym.action_sets import Floats, Ints, Mask
+from sas_gym._types import Floats, Ints, Mask
 from sas_gym.planning._bellman import Solution
 from sas_gym.planning._tabular import TabularSASMDP
 from sas_gym.tasks._maze import Maze, inside
@@ -30,25 +31,25 @@ class MazeGrid:
     num_cells: int
 
     @property
-    def nodes(self) -> Floats:
-        """Centres of all cells, [num_cells ** 2, 2]."""
+    def nodes(self) -> Float[Floats, "C 2"]:
+        """Centres of all cells, row by row."""
         ticks = (np.arange(self.num_cells) + 0.5) / self.num_cells
         return np.stack(np.meshgrid(ticks, ticks, indexing="ij"), axis=-1).reshape(
             -1, 2
         )
 
     @property
-    def is_state(self) -> Mask:
-        """Which centres lie in no wall and not in the goal, [num_cells ** 2]."""
+    def is_state(self) -> Bool[Mask, " C"]:
+        """Which centres lie in no wall and not in the goal."""
         return self.maze.is_free(self.nodes) & ~inside(self.nodes, self.maze.goal)
 
-    def weights(self, position: Floats) -> sparse.csr_array:
-        """Interpolate bilinearly between the states around positions [N, 2].
+    def weights(self, position: Float[Floats, "N 2"]) -> sparse.csr_array:
+        """Interpolate bilinearly between the states around positions.
 
         What is in a wall or in the goal gets no weight, so nothing leaks through.
 
         Returns:
-            A weight for every state, [N, S].
+            A sparse matrix with one row per position and one column per state.
         """
         is_state = self.is_state
         number = np.where(is_state, np.cumsum(is_state) - 1, 0)
@@ -76,7 +77,7 @@ class MazeGrid:
         the maze itself. Arrival is the last state, which is terminal.
 
         Args:
-            num_samples: Number of draws a state and action.
+            num_samples: Number of draws per state and action.
             seed: Seed of the draws.
         """
         states = self.nodes[self.is_state]
@@ -86,7 +87,7 @@ class MazeGrid:
         parts = np.array_split(pairs, 1 + len(pairs) * num_samples // _CHUNK)
         blocks = [self._sampled_rows(states, part, num_samples, rng) for part in parts]
         matrix = sparse.vstack([rows for rows, _ in blocks])
-        arrival = np.concatenate([chance for _, chance in blocks])
+        arrival = np.concatenate([probs for _, probs in blocks])
         reward = np.zeros((num_states, num_actions))
         reward[:-1] = (self.maze.step_reward + self.maze.goal_reward * arrival).reshape(
             -1, num_actions
@@ -101,12 +102,16 @@ class MazeGrid:
         )
 
     def _sampled_rows(
-        self, states: Floats, pair: Ints, num_samples: int, rng: np.random.Generator
-    ) -> tuple[sparse.csr_array, Floats]:
-        """Return weights of next states [P, S] and chances of arrival [P] of pairs."""
+        self,
+        states: Float[Floats, "S 2"],
+        pair: Int[Ints, " P"],
+        num_samples: int,
+        rng: np.random.Generator,
+    ) -> tuple[sparse.csr_array, Float[Floats, " P"]]:
+        """Return weights of next states and probabilities of arrival of some pairs."""
         state, action = np.divmod(np.repeat(pair, num_samples), self.maze.num_actions)
         position, _, arrived = self.maze.transition(states[state], action, rng)
-        # Who has arrived counts as arrival alone; any place will do.
+        # A robot that has arrived counts as arrived alone: any position will do.
         position[arrived] = self.maze.start
         row = np.repeat(np.arange(len(pair)), num_samples)
         entries = (np.where(arrived, 0.0, 1 / num_samples), (row, np.arange(len(row))))
@@ -128,8 +133,10 @@ class GridPolicy:
         self._grid = grid
         self._q_values = solution.q_values[0, :-1]
 
-    def __call__(self, observation: Any, action_mask: NDArray[np.int8]) -> Ints:
-        """Return the best available actions, [N]."""
+    def __call__(
+        self, observation: Any, action_mask: NDArray[np.int8]
+    ) -> Int[Ints, " N"]:
+        """Return the best available actions."""
         position = observation["observation"].astype(np.float64)
         q = self._grid.weights(position) @ self._q_values
         actions: Ints = np.where(action_mask, q, -np.inf).argmax(axis=1)
@@ -137,9 +144,9 @@ class GridPolicy:
 
 
 def _with_terminal_state(
-    matrix: sparse.csr_array, arrival: Floats, num_actions: int
+    matrix: sparse.csr_array, arrival: Float[Floats, " P"], num_actions: int
 ) -> sparse.csr_array:
-    """Add a last state, which one does not leave, to transitions [R, S - 1]."""
+    """Add a last state, which is never left, to the transitions of all pairs."""
     column = sparse.csr_array(arrival[:, None])
     stay = sparse.csr_array(np.ones((num_actions, 1)))
     return sparse.block_array([[matrix, column], [None, stay]], format="csr")

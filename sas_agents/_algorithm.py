@@ -1,0 +1,100 @@
+"""The base class of all agents: masks in, actions inside the action sets out."""
+
+from typing import Any
+
+import gymnasium as gym
+from gymnasium import spaces
+from numpy.typing import NDArray
+from stable_baselines3.common.base_class import BaseAlgorithm
+from stable_baselines3.common.policies import BasePolicy
+from stable_baselines3.common.vec_env import VecEnv
+
+from sas_agents._features import has_mask
+from sas_agents._vec_env import VecMaskInObservation
+from sas_gym import MaskInObservation
+from sas_gym.masks import MASK_KEY, check_masks, discrete_actions, with_mask
+
+
+class MaskedAlgorithm(BaseAlgorithm):
+    """An algorithm that sees the masks of any environment, and acts inside them."""
+
+    def policy_class_of(self, policy: str | type[BasePolicy]) -> type[Any]:
+        """Return a policy's class, which the base class should be given.
+
+        Stable-Baselines3 takes the names `"MlpPolicy"` and `"CnnPolicy"` for a mistake
+        on dict observations, which all of ours are.
+        """
+        return self._get_policy_from_name(policy) if isinstance(policy, str) else policy
+
+    def _setup_model(self) -> None:
+        super()._setup_model()  # type: ignore[safe-super]  # SB3's, by the subclass
+        if self.verbose >= 1:
+            features = self.policy.features_extractor_class.__name__
+            print(f"Features of the state: {features}")
+
+    @staticmethod
+    def _wrap_env(
+        env: gym.Env[Any, Any] | VecEnv, verbose: int = 0, monitor_wrapper: bool = True
+    ) -> VecEnv:
+        """Wrap as Stable-Baselines3 does, and put the masks into the observations."""
+        # SB3 rejects other action spaces itself, with a message of its own.
+        wrap = isinstance(env.action_space, spaces.Discrete) and not has_mask(
+            env.observation_space
+        )
+        if wrap and not isinstance(env, VecEnv):
+            env = MaskInObservation(env)
+        vec_env = BaseAlgorithm._wrap_env(env, verbose, monitor_wrapper)
+        if wrap and not has_mask(vec_env.observation_space):
+            return VecMaskInObservation(vec_env)
+        return vec_env
+
+    def predict(
+        self,
+        observation: Any,
+        state: tuple[NDArray[Any], ...] | None = None,
+        episode_start: NDArray[Any] | None = None,
+        deterministic: bool = False,
+        action_masks: NDArray[Any] | None = None,
+    ) -> tuple[NDArray[Any], tuple[NDArray[Any], ...] | None]:
+        """Choose actions inside the action sets.
+
+        Args:
+            observation: One observation, or a batch of them.
+            state: Unused; part of Stable-Baselines3's interface.
+            episode_start: Likewise.
+            deterministic: Whether to take the best action instead of drawing one.
+            action_masks: The mask of each observation; replaces one that it carries.
+
+        Returns:
+            The action of each observation, and `state` as it was passed.
+        """
+        num_actions = int(discrete_actions(self.action_space).n)
+        masked = require_mask(observation, action_masks, num_actions)
+        return self._choose(masked, state, episode_start, deterministic)
+
+    def _choose(
+        self,
+        masked: dict[str, NDArray[Any]],
+        state: tuple[NDArray[Any], ...] | None,
+        episode_start: NDArray[Any] | None,
+        deterministic: bool,
+    ) -> tuple[NDArray[Any], tuple[NDArray[Any], ...] | None]:
+        """Choose actions for observations that carry their masks."""
+        return super().predict(masked, state, episode_start, deterministic)
+
+
+def require_mask(
+    observation: Any, action_masks: NDArray[Any] | None, num_actions: int
+) -> dict[str, NDArray[Any]]:
+    """Return an observation that carries its mask, or say what is missing."""
+    if action_masks is not None:
+        masks = check_masks(action_masks, num_actions, "action_masks")
+        return with_mask(observation, masks)
+    if not isinstance(observation, dict) or MASK_KEY not in observation:
+        raise ValueError(
+            "predict() needs the action mask: pass observations that carry it (wrap "
+            "the environment in sas_gym.MaskInObservation, or a VecEnv in "
+            "sas_agents.VecMaskInObservation), or pass action_masks=..."
+        )
+    check_masks(observation[MASK_KEY], num_actions, f"observation[{MASK_KEY!r}]")
+    return observation

@@ -1,0 +1,63 @@
+"""Softmax, sampling and masking over the available actions, as pure functions."""
+
+from typing import Any
+
+import numpy as np
+import torch as th
+from jaxtyping import Float, Int, Shaped
+from numpy.random import Generator
+from numpy.typing import NDArray
+
+
+def mask_out(
+    values: Float[th.Tensor, "B A"], action_mask: Shaped[th.Tensor, "B A"]
+) -> Float[th.Tensor, "B A"]:
+    """Set the logits or action values of unavailable actions to minus infinity."""
+    return values.masked_fill(action_mask == 0, -th.inf)
+
+
+def masked_log_probs(
+    logits: Float[th.Tensor, "B A"], action_mask: Shaped[th.Tensor, "B A"]
+) -> Float[th.Tensor, "B A"]:
+    """Log of the softmax over the available actions; minus infinity elsewhere.
+
+    The shift that keeps it from overflowing is the maximum over the available actions:
+    by that over all of them, whatever is available could underflow to 0 / 0.
+    """
+    return mask_out(logits, action_mask).log_softmax(dim=-1)
+
+
+def chosen_log_probs(
+    log_probs: Float[th.Tensor, "B A"], actions: Int[th.Tensor, " B"]
+) -> Float[th.Tensor, " B"]:
+    """Log probability of the action that was taken in each row."""
+    return log_probs.gather(1, actions[:, None])[:, 0]
+
+
+def sample(
+    probs: Float[th.Tensor, "B A"], generator: th.Generator | None = None
+) -> Int[th.Tensor, " B"]:
+    """Draw one action per row of probabilities.
+
+    The shortest of exponential waiting times with these rates is drawn, so that an
+    action of probability 0 never is.
+    """
+    waiting = th.empty_like(probs).exponential_(generator=generator)
+    return (probs / waiting.clamp_min(th.finfo(probs.dtype).tiny)).argmax(dim=-1)
+
+
+def sample_softmax(
+    logits: Float[NDArray[Any], "N A"],
+    action_mask: Shaped[NDArray[Any], "N A"],
+    rng: Generator,
+) -> Int[NDArray[np.intp], " N"]:
+    """Draw one action per row from the masked softmax of its logits.
+
+    The largest of logits to which independent Gumbel noise is added has exactly that
+    distribution.
+    """
+    noise = rng.gumbel(size=logits.shape)
+    best: NDArray[np.intp] = np.where(action_mask, logits + noise, -np.inf).argmax(
+        axis=1
+    )
+    return best
