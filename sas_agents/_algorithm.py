@@ -12,7 +12,7 @@ from stable_baselines3.common.vec_env import VecEnv
 from sas_agents._features import has_mask
 from sas_agents._vec_env import VecMaskInObservation
 from sas_gym import MaskInObservation
-from sas_gym.masks import MASK_KEY, check_masks, discrete_actions, with_mask
+from sas_gym.masks import MASK_KEY, check_masks, mask_sizes, with_mask
 
 
 class MaskedAlgorithm(BaseAlgorithm):
@@ -37,8 +37,9 @@ class MaskedAlgorithm(BaseAlgorithm):
         env: gym.Env[Any, Any] | VecEnv, verbose: int = 0, monitor_wrapper: bool = True
     ) -> VecEnv:
         """Wrap as Stable-Baselines3 does, and put the masks into the observations."""
-        # SB3 rejects other action spaces itself, with a message of its own.
-        wrap = isinstance(env.action_space, spaces.Discrete) and not has_mask(
+        # SB3 and the policies reject other action spaces, with messages of their own.
+        finite = spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinary
+        wrap = isinstance(env.action_space, finite) and not has_mask(
             env.observation_space
         )
         if wrap and not isinstance(env, VecEnv):
@@ -60,16 +61,16 @@ class MaskedAlgorithm(BaseAlgorithm):
 
         Args:
             observation: One observation, or a batch of them.
-            state: Unused; part of Stable-Baselines3's interface.
-            episode_start: Likewise.
+            state: Hidden states of a recurrent policy; others do not use it.
+            episode_start: Whether each observation starts an episode; likewise.
             deterministic: Whether to take the best action instead of drawing one.
             action_masks: The mask of each observation; replaces one that it carries.
 
         Returns:
-            The action of each observation, and `state` as it was passed.
+            The action of each observation, and the new `state`.
         """
-        num_actions = int(discrete_actions(self.action_space).n)
-        masked = require_mask(observation, action_masks, num_actions)
+        sizes = mask_sizes(self.action_space)
+        masked = require_mask(observation, action_masks, sizes)
         return self._choose(masked, state, episode_start, deterministic)
 
     def _choose(
@@ -84,11 +85,11 @@ class MaskedAlgorithm(BaseAlgorithm):
 
 
 def require_mask(
-    observation: Any, action_masks: NDArray[Any] | None, num_actions: int
+    observation: Any, action_masks: NDArray[Any] | None, sizes: list[int]
 ) -> dict[str, NDArray[Any]]:
     """Return an observation that carries its mask, or say what is missing."""
     if action_masks is not None:
-        masks = check_masks(action_masks, num_actions, "action_masks")
+        masks = check_masks(action_masks, sizes, "action_masks")
         return with_mask(observation, masks)
     if not isinstance(observation, dict) or MASK_KEY not in observation:
         raise ValueError(
@@ -96,5 +97,5 @@ def require_mask(
             "the environment in sas_gym.MaskInObservation, or a VecEnv in "
             "sas_agents.VecMaskInObservation), or pass action_masks=..."
         )
-    check_masks(observation[MASK_KEY], num_actions, f"observation[{MASK_KEY!r}]")
+    check_masks(observation[MASK_KEY], sizes, f"observation[{MASK_KEY!r}]")
     return observation

@@ -20,7 +20,7 @@ from sas_agents._features import (
     paper_features,
 )
 from sas_agents._masked_policies import MaskedDistribution, MaskedFeatures
-from sas_gym.masks import MASK_KEY
+from sas_gym.masks import MASK_KEY, mask_sizes
 
 
 class MaskedLstmPolicy(  # type: ignore[misc]  # SB3 widens `extract_features`
@@ -74,6 +74,7 @@ class MaskedLstmPolicy(  # type: ignore[misc]  # SB3 widens `extract_features`
         lstm_kwargs: dict[str, Any] | None = None,
         mask_in_features: bool = True,
     ) -> None:
+        mask_sizes(action_space)  # refuses continuous actions
         self.mask_in_features = mask_in_features
         extractor = features_extractor_class
         if extractor is None:

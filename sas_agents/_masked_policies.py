@@ -18,7 +18,7 @@ from sas_agents._features import (
     multi_input_features,
     paper_features,
 )
-from sas_gym.masks import MASK_KEY
+from sas_gym.masks import MASK_KEY, mask_sizes
 
 # Arguments of SB3's actor-critic policies that continuous actions alone have a use for.
 CONTINUOUS_ONLY = "log_std_init", "full_std", "use_expln", "squash_output"
@@ -170,6 +170,7 @@ class MaskedActorCriticPolicy(  # type: ignore[misc]  # SB3 widens `extract_feat
         optimizer_kwargs: dict[str, Any] | None = None,
         mask_in_features: bool = False,
     ) -> None:
+        mask_sizes(action_space)  # refuses continuous actions
         self.mask_in_features = mask_in_features
         extractor = features_extractor_class
         if extractor is None:

@@ -128,6 +128,7 @@ class TwoTowerPolicy(MaskedMultiInputActorCriticPolicy):
 
 def standardized(features: NDArray[np.float32]) -> NDArray[np.float32]:
     """Return columns with mean 0 and standard deviation 1; constant ones become 0."""
-    centred = features - features.mean(axis=0)
-    scale: NDArray[np.float32] = centred.std(axis=0)
-    return centred / np.where(scale > 0, scale, 1)
+    centred: NDArray[np.float32] = features - features.mean(axis=0)
+    scale = centred.std(axis=0)
+    centred /= np.where(scale > 0, scale, 1)
+    return centred

@@ -29,7 +29,7 @@ from sas_gym import SASEnv, SASVectorEnv, Task
 from sas_gym.masks import (
     MASK_KEY,
     check_masks,
-    discrete_actions,
+    mask_sizes,
     masked_space,
     with_mask,
 )
@@ -262,8 +262,9 @@ class VecMaskInObservation(VecEnvWrapper):
                 "masks must be in the observations before these are normalised: write "
                 "VecNormalize(VecMaskInObservation(venv), norm_obs_keys=[...])"
             )
-        self._num_actions = int(discrete_actions(venv.action_space).n)
-        super().__init__(venv, masked_space(venv.observation_space, self._num_actions))
+        self._mask_sizes = mask_sizes(venv.action_space)
+        space = masked_space(venv.observation_space, sum(self._mask_sizes))
+        super().__init__(venv, space)
 
     def reset(self) -> VecEnvObs:
         """Reset every environment."""
@@ -275,8 +276,8 @@ class VecMaskInObservation(VecEnvWrapper):
         obs, rewards, dones, infos = self.venv.step_wait()
         for info in (infos[index] for index in np.flatnonzero(dones)):
             final_mask = check_masks(
-                info.get(MASK_KEY, np.ones(self._num_actions)),
-                self._num_actions,
+                info.get(MASK_KEY, np.ones(sum(self._mask_sizes))),
+                self._mask_sizes,
                 f"info[{MASK_KEY!r}]",
                 batch_shape=(),
                 final=True,
@@ -303,5 +304,5 @@ class VecMaskInObservation(VecEnvWrapper):
                 "or write a method action_masks()"
             )
         return check_masks(
-            np.stack(masks), self._num_actions, batch_shape=(self.num_envs,)
+            np.stack(masks), self._mask_sizes, batch_shape=(self.num_envs,)
         )

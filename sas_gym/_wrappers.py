@@ -20,6 +20,7 @@ from sas_gym.masks import (
     check_on_unavailable,
     discrete_actions,
     int_mask,
+    mask_sizes,
     masked_space,
     read_masks,
     unavailable_action_error,
@@ -46,12 +47,11 @@ class _MaskWrapper(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
     ) -> None:
         RecordConstructorArgs.__init__(self, **recorded)
         super().__init__(env)
-        self._actions = discrete_actions(env.action_space)
-        self._num_actions = int(self._actions.n)
+        self._mask_sizes = mask_sizes(env.action_space)
         self._in_observation = in_observation
         if in_observation:
             self.observation_space = masked_space(
-                env.observation_space, self._num_actions
+                env.observation_space, sum(self._mask_sizes)
             )
         self._mask: Mask | None = None
 
@@ -77,11 +77,6 @@ class _MaskWrapper(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
             raise ResetNeeded("call reset() first: no action set has been drawn yet")
         return self._mask.copy()
 
-    def _is_available(self, action: Any) -> bool:
-        if not self._actions.contains(action):
-            raise ValueError(f"action {action!r} is not in {self._actions}")
-        return bool(self.action_masks()[int(action) - int(self._actions.start)])
-
     def _inner_mask(
         self, observation: Any, info: dict[str, Any], final: bool = False
     ) -> Mask | None:
@@ -91,7 +86,7 @@ class _MaskWrapper(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
             return None
         channel, values = next(iter(masks.items()))
         return check_masks(
-            values, self._num_actions, channel, batch_shape=(), final=final
+            values, self._mask_sizes, channel, batch_shape=(), final=final
         )
 
     def _required(self, mask: Mask | None) -> Mask:
@@ -109,7 +104,22 @@ class _MaskWrapper(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         return observation, {**info, MASK_KEY: int_mask(mask)}
 
 
-class StochasticActionSets(_MaskWrapper):
+class _ChangesActions(_MaskWrapper):
+    """A wrapper that changes which discrete actions reach the environment."""
+
+    def __init__(
+        self, env: gym.Env[Any, Any], in_observation: bool, **recorded: Any
+    ) -> None:
+        self._actions = discrete_actions(env.action_space)
+        super().__init__(env, in_observation, **recorded)
+
+    def _is_available(self, action: Any) -> bool:
+        if not self._actions.contains(action):
+            raise ValueError(f"action {action!r} is not in {self._actions}")
+        return bool(self.action_masks()[int(action) - int(self._actions.start)])
+
+
+class StochasticActionSets(_ChangesActions):
     """Give any environment with discrete actions stochastic action sets.
 
     If the environment provides an action mask of its own, the sets are drawn within it,
@@ -153,8 +163,9 @@ class StochasticActionSets(_MaskWrapper):
         space = env.observation_space
         self._states = space if isinstance(space, gym.spaces.Discrete) else None
         num_states = None if self._states is None else int(self._states.n)
-        fitted = as_action_sets(action_sets).fit(self._num_actions, num_states)
-        self._sets = ActionSetSampler(fitted, self._num_actions, num_envs=1)
+        num_actions = int(self._actions.n)
+        fitted = as_action_sets(action_sets).fit(num_actions, num_states)
+        self._sets = ActionSetSampler(fitted, num_actions, num_envs=1)
         self._raises = on_unavailable == "raise"
         self._penalty = unavailable_penalty
         self._last: ResetReturn = None, {}
@@ -222,7 +233,7 @@ class MaskInObservation(_MaskWrapper):
         super().__init__(env, in_observation=True)
 
 
-class RepairAction(_MaskWrapper):
+class RepairAction(_ChangesActions):
     """Replace an unavailable action by a random available one.
 
     So an agent that knows nothing of masks can run, as a baseline. The info of a step

@@ -1,10 +1,11 @@
 """Action masks: read, checked, sampled from, and put into observations."""
 
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import gymnasium as gym
 import numpy as np
-from gymnasium.spaces import Dict, Discrete, MultiBinary
+from gymnasium.spaces import Dict, Discrete, MultiBinary, MultiDiscrete
 from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
 
@@ -29,6 +30,32 @@ def discrete_actions(space: gym.Space[Any]) -> Discrete[np.int64]:
             "actions (those of a MultiDiscrete space by their combinations)"
         )
     return space
+
+
+def mask_sizes(space: gym.Space[Any]) -> list[int]:
+    """Return how many mask entries each dimension of an action space has.
+
+    The mask of a space with several dimensions has theirs one after the other, as in
+    sb3-contrib: one entry per value, so that a dimension of a MultiBinary space has
+    two.
+
+    Raises:
+        ValueError: If the actions are not finitely many.
+
+    Example:
+        >>> mask_sizes(Discrete(5)), mask_sizes(MultiDiscrete([2, 3]))
+        ([5], [2, 3])
+    """
+    if isinstance(space, Discrete):
+        return [int(space.n)]
+    if isinstance(space, MultiDiscrete) and space.nvec.ndim == 1:
+        return [int(size) for size in space.nvec]
+    if isinstance(space, MultiBinary) and len(space.shape) == 1:
+        return [2] * space.shape[0]
+    raise ValueError(
+        "action masks need a Discrete, a MultiDiscrete or a MultiBinary action space "
+        f"of one axis, got {space}"
+    )
 
 
 def check_on_unavailable(on_unavailable: str, penalty: float) -> None:
@@ -72,7 +99,7 @@ def read_masks(
 
 def check_masks(
     masks: ArrayLike,
-    num_actions: int,
+    num_actions: int | Sequence[int],
     source: str = "the action mask",
     *,
     batch_shape: tuple[int, ...] | None = None,
@@ -85,7 +112,8 @@ def check_masks(
 
     Args:
         masks: One mask or a batch of them, with the actions along the last axis.
-        num_actions: Size of the base action set.
+        num_actions: Size of the base action set; or the sizes of several dimensions,
+            each of which needs an available value.
         source: Where the masks come from, for the error message.
         batch_shape: Shape before the last axis: `()` for one mask, `(num_envs,)` for
             one per environment; by default any.
@@ -102,9 +130,11 @@ def check_masks(
     """
     array = np.asarray(masks)
     shape = array.shape
-    if shape[-1:] != (num_actions,) or batch_shape not in (None, shape[:-1]):
+    sizes = [num_actions] if isinstance(num_actions, int) else list(num_actions)
+    num_entries = sum(sizes)
+    if shape[-1:] != (num_entries,) or batch_shape not in (None, shape[:-1]):
         batch = "..." if batch_shape is None else ", ".join(map(str, batch_shape))
-        expected = f"({batch}, {num_actions})" if batch else f"({num_actions},)"
+        expected = f"({batch}, {num_entries})" if batch else f"({num_entries},)"
         raise ValueError(
             f"{source} must have one entry per action, shape {expected}; got shape "
             f"{shape}"
@@ -118,7 +148,8 @@ def check_masks(
             f"{source} must be 1 where an action is available and 0 elsewhere; got "
             f"{array[~checked].ravel()[:5].tolist()} of type {array.dtype}"
         )
-    has_action = checked.any(axis=-1, keepdims=True)
+    starts = np.cumsum([0, *sizes[:-1]])
+    has_action = np.logical_or.reduceat(checked, starts, axis=-1)
     if has_action.all():
         return checked
     if not final:
@@ -126,7 +157,7 @@ def check_masks(
             f"{source} offers no action: draw the set again, or let an action such as "
             "waiting always be available"
         )
-    return checked | ~has_action
+    return checked | ~np.repeat(has_action, sizes, axis=-1)
 
 
 def masked_space(bare: gym.Space[Any], num_actions: int) -> Dict:

@@ -178,7 +178,10 @@ class Strict(gym.Env):
 
     def step(self, action):
         taken = np.concatenate(
-            [np.eye(n)[a] for n, a in zip(self._sizes(), np.ravel(action), strict=True)]
+            [
+                np.eye(n)[int(a)]
+                for n, a in zip(self._sizes(), np.ravel(action), strict=True)
+            ]
         )
         if (taken > self.mask).any():
             raise ValueError(f"{action} is not in {self.mask}")
@@ -278,3 +281,64 @@ def test_distribution_equals_that_of_sb3_contrib(space):
     (divergence.sum() + ours.entropy().sum()).backward()
     assert logits.grad.isfinite().all()
     assert (logits.grad[~masks] == 0).all()
+
+
+actor_critics = pytest.mark.parametrize(
+    "algorithm", [MaskedPPO, MaskedA2C, MaskedTRPO, MaskedRecurrentPPO]
+)
+several_dimensions = pytest.mark.parametrize(
+    "space", [spaces.MultiDiscrete([4, 2, 5]), spaces.MultiBinary(4)], ids=str
+)
+
+
+@actor_critics
+@several_dimensions
+def test_no_unavailable_value_is_taken_in_any_dimension(algorithm, space):
+    env = DummyVecEnv([lambda: Strict(space)] * 2)
+    model = make_model(algorithm, env).learn(400)
+    for deterministic in (True, False):
+        evaluate_policy(model, model.env, 20, deterministic, warn=False)
+    obs = model.env.reset()
+    action, _ = model.predict(obs["observation"][0], action_masks=obs["action_mask"][0])
+    assert space.contains(action.astype(space.dtype))
+
+
+@several_dimensions
+def test_everything_available_in_all_dimensions_reproduces_ppo(space):
+    class Open(Strict):
+        def _draw(self):
+            self.mask = np.ones(sum(self._sizes()), np.int8)
+            return self.mask
+
+    settings = SMALL[MaskedPPO] | {"seed": 0, "device": "cpu"}
+    ours, theirs = (
+        algorithm("MlpPolicy", Open(space), **settings).learn(100)
+        for algorithm in (MaskedPPO, PPO)
+    )
+    assert_same_parameters(ours, theirs, rtol=0, atol=0)
+
+
+@several_dimensions
+def test_a_dimension_without_an_available_value_is_refused(space):
+    model = make_model(MaskedPPO, Strict(space))
+    obs = model.env.reset()
+    masks = obs["action_mask"].copy()
+    masks[:, :2] = 0
+    if isinstance(space, spaces.MultiDiscrete):
+        masks[:, :4] = 0
+    with pytest.raises(ValueError, match="offers no action"):
+        model.predict(obs["observation"], action_masks=masks)
+
+
+@actor_critics
+def test_continuous_actions_are_refused(algorithm):
+    with pytest.raises(ValueError, match=r"need a Discrete, a MultiDiscrete.*got Box"):
+        make_model(algorithm, gym.make("Pendulum-v1"))
+
+
+@pytest.mark.parametrize(
+    "space", [spaces.MultiDiscrete([2, 2]), spaces.Box(-1, 1, (2,))], ids=str
+)
+def test_other_than_discrete_actions_are_refused_by_q_learning(space):
+    with pytest.raises(AssertionError, match="only supports"):
+        make_model(MaskedQRDQN, Strict(space))
