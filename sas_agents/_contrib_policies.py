@@ -30,7 +30,7 @@ class MaskedLstmPolicy(  # type: ignore[misc]  # SB3 widens `extract_features`
 
     Args:
         observation_space: A Dict with `action_mask` and whatever shows the state.
-        action_space: A Discrete, MultiDiscrete or MultiBinary space.
+        action_space: A Discrete or MultiDiscrete space.
         lr_schedule: Learning rate, of which the value at the start is used here.
         net_arch: Sizes of the hidden layers after the memory, as for
             `MaskedActorCriticPolicy`.
@@ -75,6 +75,11 @@ class MaskedLstmPolicy(  # type: ignore[misc]  # SB3 widens `extract_features`
         mask_in_features: bool = True,
     ) -> None:
         mask_sizes(action_space)  # refuses continuous actions
+        if isinstance(action_space, spaces.MultiBinary):
+            raise ValueError(
+                "RecurrentPPO's buffer in sb3-contrib does not take MultiBinary "
+                "actions: use MultiDiscrete([2, 2, ...])"
+            )
         self.mask_in_features = mask_in_features
         extractor = features_extractor_class
         if extractor is None:

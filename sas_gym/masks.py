@@ -157,7 +157,8 @@ def check_masks(
             f"{source} offers no action: draw the set again, or let an action such as "
             "waiting always be available"
         )
-    return checked | ~np.repeat(has_action, sizes, axis=-1)
+    has_none: Mask = ~np.repeat(has_action, sizes, axis=-1)
+    return checked | has_none
 
 
 def masked_space(bare: gym.Space[Any], num_actions: int) -> Dict:

@@ -41,13 +41,14 @@ def make_model(
 ) -> MaskedPPO:
     """Make masked PPO with one output per product, or with two towers."""
     features = {"action_features": task.product_features()}
-    return MaskedPPO(
+    model: MaskedPPO = MaskedPPO(
         policy,
         make_vec_env(task, num_envs, seed=seed),
         policy_kwargs=features if policy == "TwoTowerPolicy" else {},
         seed=seed,
         **SETTINGS | settings,
     )
+    return model
 
 
 def seconds_per_step(task: Recommender, policy: str) -> tuple[float, float, float]:
@@ -55,10 +56,11 @@ def seconds_per_step(task: Recommender, policy: str) -> tuple[float, float, floa
     model = make_model(task, policy, NUM_ENVS, 0, n_steps=4, batch_size=64, n_epochs=1)
     model.learn(1)
     num_steps = max(100_000 // task.num_actions, 3)
-    obs: Any = model.env.reset() if model.env else None
+    env: Any = model.env
+    obs = env.reset()
     start = time.perf_counter()
     for _ in range(num_steps):
-        obs = model.env.step(obs["action_mask"].argmax(axis=1))[0]
+        obs = env.step(obs["action_mask"].argmax(axis=1))[0]
     environment = (time.perf_counter() - start) / num_steps / NUM_ENVS
     tensors = {key: th.as_tensor(values) for key, values in obs.items()}
     start = time.perf_counter()
@@ -74,7 +76,7 @@ def seconds_per_step(task: Recommender, policy: str) -> tuple[float, float, floa
 
 def bytes_per_transition(task: Recommender) -> float:
     """Return what the rollout buffer keeps of one step."""
-    buffer = make_model(task, "TwoTowerPolicy", 1, 0).rollout_buffer
+    buffer: Any = make_model(task, "TwoTowerPolicy", 1, 0).rollout_buffer
     arrays = [v for v in vars(buffer).values() if isinstance(v, np.ndarray)]
     size = sum(array.nbytes for array in [*arrays, *buffer.observations.values()])
     return size / buffer.buffer_size
