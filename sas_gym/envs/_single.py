@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from sas_gym._types import Mask
 from sas_gym.action_sets import ActionSets
-from sas_gym.envs._batch import Observation, TaskBatch, TaskLike, observation_at
+from sas_gym.envs._batch import Observation, TaskBatch, TaskLike
 from sas_gym.masks import MASK_KEY, OnUnavailable, int_mask
 from sas_gym.tasks._task import Task
 
@@ -154,8 +154,7 @@ class SASEnv(gym.Env[Observation, SupportsIndex]):
         return number
 
     def _observe(self) -> tuple[Observation, dict[str, Any]]:
-        observation = observation_at(self._batch.observe(), 0)
-        return observation, {MASK_KEY: int_mask(self._batch.mask[0])}
+        return self._batch.observe_first(), {MASK_KEY: int_mask(self._batch.mask[0])}
 
 
 def check_render_mode(render_mode: str | None, known: list[str]) -> None:

@@ -185,7 +185,7 @@ class SASVectorEnv(VectorEnv[Observation, ArrayLike, NDArray[Any]]):
         """
         last = self._batch.observe(ended)
         final_obs = np.empty(self.num_envs, dtype=object)
-        for row, env in enumerate(ended):
+        for row, env in enumerate(ended.tolist()):
             final_obs[env] = observation_at(last, row)
         mask = np.zeros((self.num_envs, self.task.num_actions), dtype=np.int8)
         mask[ended] = self._batch.mask[ended]
