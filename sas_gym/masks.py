@@ -176,10 +176,9 @@ def with_mask(observation: Any, mask: NDArray[Any]) -> dict[str, Any]:
 
     One observation with its mask, or a batch of both.
     """
-    keys = (
-        observation if isinstance(observation, dict) else {"observation": observation}
-    )
-    return {**keys, MASK_KEY: int_mask(mask)}
+    if isinstance(observation, dict):
+        return {**observation, MASK_KEY: int_mask(mask)}
+    return {"observation": observation, MASK_KEY: int_mask(mask)}
 
 
 def int_mask(mask: NDArray[Any]) -> NDArray[np.int8]:

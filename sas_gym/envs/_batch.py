@@ -1,6 +1,6 @@
 """A batch of environments of one task, behind both Gymnasium interfaces."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
@@ -108,16 +108,17 @@ class TaskBatch:
 
     def step(self, action: Ints, rng: Generator) -> tuple[Floats, Mask]:
         """Act in every environment; return the rewards and which ones terminated."""
-        available = self.mask.take(self._offsets + action)
+        mask, before = self.mask, self.state
+        available = mask.take(self._offsets + action)
         all_available = np.count_nonzero(available) == self._num_envs
         if self._raises and not all_available:
             where = np.flatnonzero(~available)
             envs = where.tolist() if self._num_envs > 1 else None
-            raise unavailable_action_error(action[where[0]], self.mask[where[0]], envs)
-        state, reward, terminated = self.task.transition(self.state, action, rng)
+            raise unavailable_action_error(action[where[0]], mask[where[0]], envs)
+        state, reward, terminated = self.task.transition(before, action, rng)
         if not all_available:
             noop = ~available
-            state[noop] = self.state[noop]
+            state[noop] = before[noop]
             reward[noop] = self._noop_reward
             terminated[noop] = False
         self._state = state
@@ -126,18 +127,13 @@ class TaskBatch:
 
     def observe(self, envs: EnvIndex = ALL_ENVS) -> Observation:
         """Return the observations of some of the environments, batched."""
-        observation = self.task.observe(self.state[envs])
-        if not self.mask_in_observation:
-            return observation
-        return with_mask(observation, self.mask[envs])
+        return self._join(self.task.observe(self.state[envs]), self.mask[envs])
 
-    def observe_each(self, envs: EnvIndex = ALL_ENVS) -> Iterator[Observation]:
-        """Return the observations of some of the environments one by one."""
-        batch = self.observe(envs)
-        if not isinstance(batch, dict):
-            return iter(batch)
-        rows = zip(*batch.values(), strict=True)
-        return (dict(zip(batch, row, strict=True)) for row in rows)
+    def observe_first(self) -> Observation:
+        """Return the observation of the first environment alone."""
+        # Cut out before the mask joins it: a third faster than to cut the dict.
+        observation = observation_at(self.task.observe(self.state), 0)
+        return self._join(observation, self.mask[0])
 
     def tabular(self) -> "TabularSASMDP":
         """Return the task as arrays, with the action sets that are played here."""
@@ -149,9 +145,19 @@ class TaskBatch:
             )
         return mdp.replace(action_sets=self.action_sets)
 
+    def _join(self, observation: Observation, mask: Mask) -> Observation:
+        return with_mask(observation, mask) if self.mask_in_observation else observation
+
     def _distribution_inputs(self, state: States) -> tuple[Ints | None, Mask | None]:
         """Return what the distribution of the action sets may depend on."""
         return self.task.number(state), self.task.possible(state)
+
+
+def observation_at(batch: Observation, row: int) -> Observation:
+    """Return one of the observations of a batch, as `TaskBatch.observe` returns it."""
+    if isinstance(batch, dict):
+        return {key: values[row] for key, values in batch.items()}
+    return batch[row]
 
 
 def _check_one_distribution(task_kwargs: dict[str, Any]) -> None:

@@ -16,7 +16,7 @@ from sas_gym.tasks._task import Task
 
 if TYPE_CHECKING:
     from sas_gym.planning._tabular import TabularSASMDP
-    from sas_gym.rendering import Window
+    from sas_gym.rendering import Frame
 
 
 class SASEnv(gym.Env[Observation, SupportsIndex]):
@@ -39,7 +39,8 @@ class SASEnv(gym.Env[Observation, SupportsIndex]):
         on_unavailable: What an unavailable action does: `"raise"` an error, or nothing
             (`"noop"`: a step passes, and the state stays).
         unavailable_penalty: What such a no-op costs beyond the task's idle reward.
-        render_mode: `"rgb_array"`, `"human"` or `None`.
+        render_mode: `"rgb_array"` or `None`; `gymnasium.make` also takes `"human"`, and
+            opens a window by `gymnasium.wrappers.HumanRendering`.
         **task_kwargs: The rest goes to the task's class: see Arguments on its page, for
             instance `help(sas_gym.Maze)`.
 
@@ -50,7 +51,7 @@ class SASEnv(gym.Env[Observation, SupportsIndex]):
         array([0.25, 0.1 ], dtype=float32)
     """
 
-    metadata = {"render_modes": ["human", "rgb_array"], "render_fps": 4}
+    metadata = {"render_modes": ["rgb_array"], "render_fps": 4}
 
     def __init__(
         self,
@@ -78,7 +79,6 @@ class SASEnv(gym.Env[Observation, SupportsIndex]):
         self.render_mode = render_mode
         self._num_actions = self.task.num_actions
         self._playing = False
-        self._window: Window | None = None
 
     @property
     def task(self) -> Task:
@@ -126,22 +126,17 @@ class SASEnv(gym.Env[Observation, SupportsIndex]):
         """Return the task as arrays, with the action sets of this environment."""
         return self._batch.tabular()
 
-    def render(self) -> Any:
-        """Draw the state and the action set: a frame, in the mode `rgb_array`."""
-        if self.render_mode == "rgb_array":
-            return self._frame()
+    def render(self) -> "Frame | None":
+        """Draw the state and the action set."""
         if self.render_mode is None:
             gym.logger.warn(
                 "render() draws nothing without a render mode: pass "
                 "render_mode='rgb_array' or 'human' to gymnasium.make"
             )
-        return None
+            return None
+        from sas_gym.rendering import frame  # matplotlib loads on first use
 
-    def close(self) -> None:
-        """Close the window, if there is one."""
-        if self._window is not None:
-            self._window.close()
-            self._window = None
+        return frame(self.task, self.state, self._batch.mask[0])
 
     def _checked(self, action: SupportsIndex) -> int:
         try:
@@ -159,25 +154,13 @@ class SASEnv(gym.Env[Observation, SupportsIndex]):
         return number
 
     def _observe(self) -> tuple[Observation, dict[str, Any]]:
-        if self.render_mode == "human":
-            self._show()
-        (observation,) = self._batch.observe_each()
-        return observation, {MASK_KEY: int_mask(self._batch.mask[0])}
-
-    def _frame(self) -> Any:
-        from sas_gym.rendering import frame  # matplotlib loads on first use
-
-        return frame(self.task, self.state, self._batch.mask[0])
-
-    def _show(self) -> None:
-        from sas_gym.rendering import Window
-
-        if self._window is None:
-            self._window = Window(str(self), self.metadata["render_fps"])
-        self._window.show(self._frame())
+        return self._batch.observe_first(), {MASK_KEY: int_mask(self._batch.mask[0])}
 
 
 def check_render_mode(render_mode: str | None, known: list[str]) -> None:
     """Raise `ValueError` for an unknown render mode."""
     if render_mode is not None and render_mode not in known:
-        raise ValueError(f"render_mode must be one of {known}, got {render_mode!r}")
+        raise ValueError(
+            f"render_mode must be one of {known}, got {render_mode!r}; for a window, "
+            "make the environment by gymnasium.make(id, render_mode='human')"
+        )

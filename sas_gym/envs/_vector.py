@@ -10,13 +10,14 @@ from numpy.typing import ArrayLike, NDArray
 from sas_gym._arguments import check_integer
 from sas_gym._types import Ints, Mask
 from sas_gym.action_sets import ActionSets
-from sas_gym.envs._batch import Observation, TaskBatch, TaskLike
+from sas_gym.envs._batch import Observation, TaskBatch, TaskLike, observation_at
 from sas_gym.envs._single import check_render_mode
 from sas_gym.masks import MASK_KEY, OnUnavailable, int_mask
 from sas_gym.tasks._task import Task
 
 if TYPE_CHECKING:
     from sas_gym.planning._tabular import TabularSASMDP
+    from sas_gym.rendering import Frame
 
 
 class SASVectorEnv(VectorEnv[Observation, ArrayLike, NDArray[Any]]):
@@ -143,7 +144,7 @@ class SASVectorEnv(VectorEnv[Observation, ArrayLike, NDArray[Any]]):
         """Return the task as arrays, with the action sets of this environment."""
         return self._batch.tabular()
 
-    def render(self) -> Any:
+    def render(self) -> "tuple[Frame, ...]":
         """Draw every environment: a tuple of frames."""
         if self.render_mode is None:
             raise ValueError(
@@ -182,9 +183,10 @@ class SASVectorEnv(VectorEnv[Observation, ArrayLike, NDArray[Any]]):
         Gymnasium wants these observations as one object per environment: it is the only
         loop over environments here, and it runs over the ended ones alone.
         """
-        observations = self._batch.observe_each(ended)
+        last = self._batch.observe(ended)
         final_obs = np.empty(self.num_envs, dtype=object)
-        final_obs[ended] = np.fromiter(observations, dtype=object, count=len(ended))
+        for row, env in enumerate(ended.tolist()):
+            final_obs[env] = observation_at(last, row)
         mask = np.zeros((self.num_envs, self.task.num_actions), dtype=np.int8)
         mask[ended] = self._batch.mask[ended]
         return {

@@ -6,28 +6,13 @@ A task of one's own is drawn as text and cells until it registers a drawing:
     def draw_corridor(corridor, ax, state, mask):
         ax.plot(state, 0, "o")
 
-Importing this loads neither matplotlib nor pygame: the first frame and the first window
-do.
+What is the same in all its pictures may be registered with `draw_background`, and is
+then drawn only once. Importing this does not load matplotlib: the first frame does.
 """
 
-from sas_gym.rendering._bay_area import draw_bay_area
-from sas_gym.rendering._draw import draw
-from sas_gym.rendering._frame import frame
-from sas_gym.rendering._maze import draw_maze
-from sas_gym.rendering._recommender import draw_recommender
-from sas_gym.rendering._routing import draw_routing
-from sas_gym.rendering._san_francisco import draw_san_francisco
-from sas_gym.rendering._theta_two_theta import draw_theta_two_theta
-from sas_gym.rendering._window import Window
+# Importing these registers their drawings.
+from sas_gym.rendering import _bay_area, _maze, _recommender, _routing  # noqa: F401
+from sas_gym.rendering._draw import draw, draw_background
+from sas_gym.rendering._frame import Frame, frame
 
-__all__ = [
-    "Window",
-    "draw",
-    "draw_bay_area",
-    "draw_maze",
-    "draw_recommender",
-    "draw_routing",
-    "draw_san_francisco",
-    "draw_theta_two_theta",
-    "frame",
-]
+__all__ = ["Frame", "draw", "draw_background", "frame"]

@@ -5,23 +5,32 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from sas_gym.action_sets import Floats, Ints, Mask
-from sas_gym.rendering._draw import draw
+from sas_gym._types import Floats, Ints, Mask
+from sas_gym.rendering._draw import draw, draw_background
 from sas_gym.rendering._graph_view import (
-    ROAD,
-    Plan,
-    draw_marks,
-    draw_network,
-    draw_ways_out,
+    EDGE,
+    GraphView,
+    draw_action_paths,
+    draw_edges,
+    draw_nodes,
 )
-from sas_gym.rendering._routing import describe, draw_waiting, roads_out
+from sas_gym.rendering._routing import (
+    ROUTING_LEGEND,
+    draw_waiting,
+    road_paths,
+    write_routing_summary,
+)
 from sas_gym.rendering._style import (
+    CURRENT_DOT,
+    DARK,
     GREY,
-    HERE_DOT,
-    INK,
-    draw_rose,
+    draw_arrows,
+    draw_legend,
+    draw_lines,
     show_square,
     write,
+    write_labels,
+    write_title,
 )
 from sas_gym.tasks._bay_area import BayArea
 from sas_gym.tasks._routing import NO_ROAD
@@ -81,36 +90,59 @@ DETOUR = np.array([
     (-122.478, 37.828), (-122.470, 37.805), (-122.420, 37.790), (-122.405, 37.767),
 ])  # fmt: skip
 
-ROSE = (0.0, 0.0, 0.38, 0.38)
-"""Where the close-up of the junction lies in the axes."""
-ARM, LABEL_DISTANCE = 0.5, 1.5
-"""Length of its arrows, and how many of these away their labels stand."""
-LEAST_ANGLE = 0.7
-"""Least angle between them, so that there is room for their labels."""
+CLOSE_UP = 0.38
+"""Width of the close-up of the junction in the lower left corner, over the map's."""
+CLOSE_UP_CENTRE = CENTRE - HALF_WIDTH * (1 - CLOSE_UP)
+CLOSE_UP_UNIT = HALF_WIDTH * CLOSE_UP
+CLOSE_UP_TITLE = CLOSE_UP_CENTRE + CLOSE_UP_UNIT * np.array([0.0, 0.85])
+ARROW_LENGTH, LABEL_DISTANCE = 0.42, 0.63
+"""Over half the width of the close-up."""
+MIN_ANGLE = 0.7
+"""Least angle between the arrows, so that there is room for their labels."""
+
+
+@draw_background.register(BayArea)
+def draw_bay_area_background(bay_area: BayArea, ax: "Axes") -> None:
+    """Draw the land, the roads, the names, and the frame of the close-up."""
+    show_square(ax, CENTRE, HALF_WIDTH)
+    for shore in (BAY, OCEAN):
+        ax.fill(*(shore * SCALE).T, color=WATER, linewidth=0, zorder=0)
+    for names, color, style in ((PLACES, DARK, "normal"), (BRIDGES, GREY, "italic")):
+        for name, place in names.items():
+            write(ax, np.array(place) * SCALE, name, color=color, fontstyle=style)
+    straight = _without_detour(bay_area.successor)
+    draw_edges(ax, _view(bay_area)._replace(successor=straight))
+    draw_lines(ax, [DETOUR * SCALE], EDGE)
+    corners = np.array([(-1, -1), (1, -1), (1, 1), (-1, 1)])
+    box = CLOSE_UP_CENTRE + CLOSE_UP_UNIT * corners
+    ax.fill(*box.T, facecolor="white", edgecolor=DARK, clip_on=False)
+    write_title(ax, bay_area)
+    draw_legend(ax, ROUTING_LEGEND)
 
 
 @draw.register(BayArea)
-def draw_bay_area(bay: BayArea, ax: "Axes", state: int, mask: Mask) -> None:
-    """Draw the map, and beside it the roads out of the current junction by number."""
-    plan = _plan(bay, int(state))
-    show_square(ax, plan.centre, plan.half_width)
-    _draw_land(ax)
-    draw_network(ax, plan._replace(successor=_straight(bay.successor)))
-    ax.plot(*(DETOUR * SCALE).T, **ROAD)
-    ways = _ways(bay, plan)
-    draw_ways_out(ax, ways, mask)
-    draw_marks(ax, plan, bay.goal, mark_scale=0.7, node_scale=0.3)
-    _draw_junction(ax.inset_axes(ROSE), plan, ways, mask)
-    describe(ax, bay, plan.here, mask)
+def draw_bay_area(bay_area: BayArea, ax: "Axes", state: int, mask: Mask) -> None:
+    """Draw the roads out of the current junction, on the map and in a close-up."""
+    node = int(state)
+    view = _view(bay_area)
+    paths = _paths(bay_area, view, node)
+    draw_action_paths(ax, paths, mask)
+    draw_nodes(ax, view, node, bay_area.goal, 0.7, 0.7, 0.3)
+    successors = bay_area.successor[node]
+    labels = [f"{k} \N{RIGHTWARDS ARROW} {successors[k]}" for k in paths]
+    _draw_close_up(ax, paths, mask, labels)
+    write_labels(ax, CLOSE_UP_TITLE, [f"junction {node}"])
+    draw_waiting(ax, (CLOSE_UP / 2, 0.08 * CLOSE_UP), mask)
+    write_routing_summary(ax, bay_area, node, mask)
 
 
-def _plan(bay: BayArea, here: int) -> Plan:
+def _view(bay_area: BayArea) -> GraphView:
     """Project the map."""
-    positions = np.asarray(bay.positions) * SCALE
-    return Plan(positions, bay.successor, here, CENTRE, HALF_WIDTH)
+    positions = np.asarray(bay_area.positions) * SCALE
+    return GraphView(positions, bay_area.successor, CENTRE, HALF_WIDTH)
 
 
-def _straight(successor: Ints) -> Ints:
+def _without_detour(successor: Ints) -> Ints:
     """Return the table of roads without the detour, [S, A]."""
     table = successor.copy()
     for tail, head in (DETOUR_ENDS, DETOUR_ENDS[::-1]):
@@ -118,39 +150,26 @@ def _straight(successor: Ints) -> Ints:
     return table
 
 
-def _draw_land(ax: "Axes") -> None:
-    """Draw the water and write the names."""
-    for shore in (BAY, OCEAN):
-        ax.fill(*(shore * SCALE).T, color=WATER, linewidth=0, zorder=0)
-    for names, ink, slant in ((PLACES, INK, "normal"), (BRIDGES, GREY, "italic")):
-        for name, place in names.items():
-            write(ax, np.array(place) * SCALE, name, color=ink, fontstyle=slant)
+def _paths(bay_area: BayArea, view: GraphView, node: int) -> dict[int, Floats]:
+    """Return the lines of the roads out of a junction, [P, 2]."""
+    paths = road_paths(bay_area, view, node)
+    for action in paths:
+        if {node, int(view.successor[node, action])} == set(DETOUR_ENDS):
+            forward = node == DETOUR_ENDS[0]
+            paths[action] = (DETOUR if forward else DETOUR[::-1]) * SCALE
+    return paths
 
 
-def _ways(bay: BayArea, plan: Plan) -> dict[int, Floats]:
-    """Return the lines of the roads out of here, [P, 2]."""
-    ways = roads_out(bay, plan)
-    for action in ways:
-        if {plan.here, int(plan.heads[action])} == set(DETOUR_ENDS):
-            forward = plan.here == DETOUR_ENDS[0]
-            ways[action] = (DETOUR if forward else DETOUR[::-1]) * SCALE
-    return ways
-
-
-def _draw_junction(
-    ax: "Axes", plan: Plan, ways: Mapping[int, Floats], mask: Mask
+def _draw_close_up(
+    ax: "Axes", paths: Mapping[int, Floats], mask: Mask, labels: list[str]
 ) -> None:
-    """Draw which way the roads leave, and write which actions they are."""
-    show_square(ax, np.zeros(2), 1.2)
-    ax.set(xticks=[], yticks=[])
-    first_steps = np.array([way[1] - way[0] for way in ways.values()])
-    bearing = _spread(np.arctan2(first_steps[:, 1], first_steps[:, 0]))
-    arms = ARM * np.stack([np.cos(bearing), np.sin(bearing)], axis=1)
-    labels = [f"{action} \N{RIGHTWARDS ARROW} {plan.heads[action]}" for action in ways]
-    draw_rose(ax, np.zeros(2), arms, mask[list(ways)], labels, LABEL_DISTANCE)
-    ax.plot(0, 0, **HERE_DOT)
-    draw_waiting(ax, (0.5, 0.08), mask)
-    write(ax, (0, 1), f"junction {plan.here}")
+    """Draw in which directions the roads leave, and label them."""
+    first_steps = np.array([path[1] - path[0] for path in paths.values()])
+    angle = _spread(np.arctan2(first_steps[:, 1], first_steps[:, 0]))
+    direction = CLOSE_UP_UNIT * np.stack([np.cos(angle), np.sin(angle)], axis=1)
+    draw_arrows(ax, CLOSE_UP_CENTRE, ARROW_LENGTH * direction, mask[list(paths)])
+    write_labels(ax, CLOSE_UP_CENTRE + LABEL_DISTANCE * direction, labels)
+    ax.plot(*CLOSE_UP_CENTRE, **CURRENT_DOT)
 
 
 def _spread(angle: Floats) -> Floats:
@@ -159,6 +178,6 @@ def _spread(angle: Floats) -> Floats:
     spread = angle[order]
     for _ in range(20):
         gap = np.diff(spread, append=spread[0] + 2 * np.pi)
-        push = np.maximum(LEAST_ANGLE - gap, 0) / 2
+        push = np.maximum(MIN_ANGLE - gap, 0) / 2
         spread = spread - push + np.roll(push, 1)
     return spread[np.argsort(order)]

@@ -1,17 +1,24 @@
-"""One lane's state and action set as a picture."""
+"""A state and its action set as an array of pixels."""
 
-from typing import Any
+import weakref
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from gymnasium.error import DependencyNotInstalled
 from numpy.typing import NDArray
 
-from sas_gym.action_sets import Mask
-from sas_gym.rendering._dependencies import require
-from sas_gym.rendering._draw import draw
+from sas_gym._types import Mask
+from sas_gym.rendering._draw import draw, draw_background
 from sas_gym.tasks._task import Task
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 Frame = NDArray[np.uint8]
 """A picture [H, W, 3] in red, green and blue."""
+
+Canvas = Any
+"""A `FigureCanvasAgg`, whose methods matplotlib leaves untyped."""
 
 INCHES = (6.0, 6.0)
 DOTS_PER_INCH = 100
@@ -19,20 +26,69 @@ DOTS_PER_INCH = 100
 AXES = (0.06, 0.06, 0.88, 0.88)
 
 
+class Background(NamedTuple):
+    """What all frames of a task have in common, drawn once."""
+
+    pixels: Any
+    """A matplotlib `BufferRegion`."""
+    view: dict[str, Any]
+    """The limits and the aspect of its axes."""
+
+
+# By the id of the task. Kept here, a background is neither copied nor pickled with its
+# task, and it is dropped when the task is.
+_backgrounds: dict[int, Background] = {}
+
+
 def frame(task: Task, state: Any, mask: Mask) -> Frame:
     """Draw a state and its action set, always in the same size.
 
     Args:
         task: The task.
-        state: The state of one lane.
+        state: The state of one environment.
         mask: Its action set, [A].
     """
+    background = _background(task)
+    canvas, ax = _empty_axes()
+    canvas.figure.set_facecolor("none")
+    ax.set(facecolor="none", **background.view)
+    draw(task, ax, state, mask)
+    renderer = canvas.get_renderer()
+    canvas.restore_region(background.pixels)
+    canvas.figure.draw(renderer)
+    pixels = np.asarray(canvas.buffer_rgba())
+    # Channel by channel: seven times as fast as a copy of `pixels[..., :3]`.
+    return np.stack([pixels[..., channel] for channel in range(3)], axis=-1)
+
+
+def _background(task: Task) -> Background:
+    """Return the background of a task, drawn at the first call."""
+    key = id(task)
+    if key not in _backgrounds:
+        canvas, ax = _empty_axes()
+        draw_background(task, ax)
+        canvas.draw()
+        view = {name: getattr(ax, f"get_{name}")() for name in ("xlim", "ylim")}
+        view["aspect"] = ax.get_aspect()
+        pixels = canvas.copy_from_bbox(canvas.figure.bbox)
+        _backgrounds[key] = Background(pixels, view)
+        weakref.finalize(task, _backgrounds.pop, key)
+    return _backgrounds[key]
+
+
+def _empty_axes() -> "tuple[Canvas, Axes]":
+    """Return new axes and the canvas they lie on.
+
+    Raises:
+        DependencyNotInstalled: If there is no matplotlib.
+    """
+    try:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise DependencyNotInstalled(
+            'rendering needs matplotlib: run `pip install "sas-gym[render]"`'
+        ) from error
     # A figure of its own, not pyplot's: no backend is chosen and nothing is kept.
-    figure = require("matplotlib.figure").Figure(
-        INCHES, DOTS_PER_INCH, facecolor="white"
-    )
-    canvas = require("matplotlib.backends.backend_agg").FigureCanvasAgg(figure)
-    draw(task, figure.add_axes(AXES), state, mask)
-    canvas.draw()
-    picture: Frame = np.asarray(canvas.buffer_rgba())[..., :3].copy()
-    return picture
+    figure = Figure(INCHES, DOTS_PER_INCH, facecolor="white")
+    return FigureCanvasAgg(figure), figure.add_axes(AXES)

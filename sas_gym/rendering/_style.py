@@ -1,69 +1,49 @@
-"""The signs that all pictures share: colours, line styles, captions and legends."""
+"""What all drawings share: colours, line styles, text, legends and arrows."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sas_gym.action_sets import Floats, Mask
+from sas_gym._types import Floats, Mask
 from sas_gym.tasks._task import Task
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.path import Path
 
 Style = dict[str, Any]
 """Keyword arguments for matplotlib."""
-Place = Floats | tuple[float, float]
+Point = Floats | tuple[float, float]
 """A point (x, y)."""
 
 # Okabe and Ito's palette, which the colour-blind can tell apart; line styles and
 # crosses go with it, so that nothing is said by colour alone.
 AVAILABLE, UNAVAILABLE = "#009E73", "#D55E00"
-HERE, GOAL = "#0072B2", "#F0E442"
-INK, GREY, PALE = "#222222", "#8C8C8C", "#D4D4D4"
+CURRENT, GOAL = "#0072B2", "#F0E442"
+DARK, GREY, PALE = "#222222", "#8C8C8C", "#D4D4D4"
 SMALL, MEDIUM, LARGE = 8, 10, 14  # points
 
-OPEN: Style = {"color": AVAILABLE, "linewidth": 2.5}
-CLOSED: Style = {"color": UNAVAILABLE, "linewidth": 1.3, "linestyle": (0, (4, 3))}
-MARKER: Style = {"linestyle": "none", "markeredgecolor": INK}
-CROSS: Style = {"color": UNAVAILABLE, "marker": "x", "markersize": 7, "mew": 1.8}
-HERE_DOT: Style = {**MARKER, "color": HERE, "marker": "o", "markersize": 14}
-GOAL_STAR: Style = {**MARKER, "color": GOAL, "marker": "*", "markersize": 24}
-CROSS_LETTER = "\N{MULTIPLICATION SIGN}"
-
-ARROW_SIGNS: Mapping[str, Style] = {
-    "available": {**OPEN, "marker": ">", "markersize": 14},
-    "unavailable": {**CROSS, **CLOSED, "markersize": 14},
+SOLID: Style = {"color": AVAILABLE, "linewidth": 2.5}
+DASHED: Style = {"color": UNAVAILABLE, "linewidth": 1.3, "linestyle": (0, (4, 3))}
+MARKER: Style = {"linestyle": "none", "markeredgecolor": DARK}
+CROSS: Style = {
+    "color": UNAVAILABLE,
+    "linestyle": "none",
+    "marker": "x",
+    "markersize": 7,
+    "mew": 1.8,
 }
-"""Signs for the legend where actions are arrows."""
+CURRENT_DOT: Style = {**MARKER, "color": CURRENT, "marker": "o", "markersize": 14}
+GOAL_STAR: Style = {**MARKER, "color": GOAL, "marker": "*", "markersize": 24}
 
-
-def caption(ax: "Axes", task: Task, detail: str) -> None:
-    """Write the task's name and a detail above, and take the axes' lines away."""
-    name = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(task).__name__)
-    # With a height of its own a title need not be fitted to ticks, which takes long.
-    style: Style = {"y": 1.0, "fontsize": MEDIUM, "color": INK, "parse_math": False}
-    ax.set_title(name, loc="left", fontweight="bold", **style)
-    ax.set_title(detail, loc="right", **style)
-    ax.set_axis_off()
-
-
-def legend(ax: "Axes", signs: Mapping[str, Style]) -> None:
-    """Explain signs in one row below."""
-    handles = [
-        ax.plot([], [], label=label, **style)[0] for label, style in signs.items()
-    ]
-    ax.legend(
-        handles=handles,
-        loc="upper center",
-        bbox_to_anchor=(0.5, 0.0),
-        ncols=len(handles),
-        fontsize=SMALL,
-        labelcolor=INK,
-        frameon=False,
-        markerscale=0.5,
-    )
+ARROW_LEGEND: Mapping[str, Style] = {
+    "available": {**SOLID, "marker": ">", "markersize": 14},
+    "unavailable": {**CROSS, **DASHED, "markersize": 14},
+}
+"""Legend where actions are arrows."""
 
 
 def show_square(ax: "Axes", centre: Floats, half_width: float) -> None:
@@ -73,100 +53,129 @@ def show_square(ax: "Axes", centre: Floats, half_width: float) -> None:
     ax.set_aspect("equal")
 
 
-def write(ax: "Axes", place: Place, text: str, **options: Any) -> None:
-    """Write a text with its middle at a place; further options as for `Axes.text`."""
-    x, y = place
-    style: Style = {"ha": "center", "va": "center", "fontsize": SMALL, "color": INK}
-    ax.text(x, y, text, parse_math=False, **style | options)
-
-
 def width_in_points(ax: "Axes") -> float:
     """Return how wide axes are: markers and text are measured in points."""
     return 72 * float(ax.bbox.width) / ax.figure.dpi
 
 
-def draw_arrow(
-    ax: "Axes", points: Floats, is_open: bool, label: str, clearance: float
-) -> None:
-    """Draw an action that leads along a line.
-
-    Args:
-        ax: Where to draw.
-        points: The line, [P, 2].
-        is_open: Whether it is available: an arrow with the label, or else dashes with a
-            cross.
-        label: Usually the action's number; without one there is no arrowhead either.
-        clearance: How far the tip stays away from the line's end, in points.
-    """
-    if not is_open:
-        ax.plot(*points.T, **CLOSED)
-        ax.plot(*_along(points, 0.5), **CROSS)
-        return
-    ax.plot(*points.T, **OPEN)
-    if label:
-        tip: Style = {"color": AVAILABLE, "linewidth": 0, "mutation_scale": 22}
-        tip |= {"arrowstyle": "-|>", "shrinkA": 0, "shrinkB": clearance}
-        ax.annotate("", tuple(points[-1]), tuple(_along(points, 0.75)), arrowprops=tip)
-        draw_sign(ax, _along(points, 0.5), label, is_open)
+def write_title(ax: "Axes", task: Task) -> None:
+    """Write the name of the task above axes, on the left, and hide their lines."""
+    name = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(task).__name__)
+    _write_above(ax, name, loc="left", fontweight="bold")
 
 
-def draw_sign(
-    ax: "Axes", place: Place, label: str, is_open: bool, **options: Any
-) -> None:
-    """Write an action's label in a box, which is dashed and crossed if unavailable.
-
-    Args:
-        ax: Where to draw.
-        place: Where on it, (x, y).
-        label: The label.
-        is_open: Whether the action is available.
-        **options: As for `write`.
-    """
-    edge: Style = {"edgecolor": AVAILABLE if is_open else UNAVAILABLE}
-    edge["linestyle"] = "-" if is_open else CLOSED["linestyle"]
-    box = {"boxstyle": "round,pad=0.25", "facecolor": "white", **edge}
-    text = label if is_open else f"{label} {CROSS_LETTER}"
-    write(ax, place, text, bbox=box, **options)
+def write_summary(ax: "Axes", summary: str) -> None:
+    """Write a summary above axes, on the right, and hide their lines."""
+    _write_above(ax, summary, loc="right")
 
 
-def draw_rose(
+def write(ax: "Axes", point: Point, text: str, **options: Any) -> None:
+    """Write a text centred at a point; further options as for `Axes.text`."""
+    x, y = point
+    style: Style = {"ha": "center", "va": "center", "fontsize": SMALL, "color": DARK}
+    ax.text(x, y, text, parse_math=False, **style | options)
+
+
+def write_labels(
     ax: "Axes",
-    centre: Floats,
-    arms: Floats,
-    mask: Mask,
-    labels: Sequence[str],
-    label_distance: float = 1.25,
+    points: Floats,
+    labels: Iterable[str],
+    colors: str | Sequence[str] = DARK,
+    size: float = SMALL,
 ) -> None:
+    """Write many labels of one line each, as a single artist.
+
+    A text per label would take about 1 ms each, which is most of a frame's time.
+
+    Args:
+        ax: Where to write.
+        points: The centres of the labels, [M, 2].
+        labels: The labels.
+        colors: Their colours, or that of all.
+        size: Their size in points.
+    """
+    from matplotlib.collections import PathCollection
+    from matplotlib.transforms import Affine2D
+
+    collection = PathCollection(
+        [_outline(label, size) for label in labels],
+        offsets=points,
+        offset_transform=ax.transData,
+        facecolors=colors,
+        linewidths=0,
+        clip_on=False,
+        zorder=3,
+    )
+    # Outlines are in points, 72 per inch; the figure scales inches to pixels.
+    collection.set_transform(Affine2D().scale(1 / 72) + ax.figure.dpi_scale_trans)
+    ax.add_collection(collection, autolim=False)
+
+
+def draw_legend(ax: "Axes", styles: Mapping[str, Style]) -> None:
+    """Explain styles in one row below axes."""
+    handles = [
+        ax.plot([], [], label=label, **style)[0] for label, style in styles.items()
+    ]
+    ax.legend(
+        handles=handles,
+        loc="upper center",
+        bbox_to_anchor=(0.5, 0.0),
+        ncols=len(handles),
+        fontsize=SMALL,
+        labelcolor=DARK,
+        frameon=False,
+        markerscale=0.5,
+    )
+
+
+def draw_arrows(ax: "Axes", origin: Floats, vectors: Floats, mask: Mask) -> None:
     """Draw actions that lead away from a point: arrows, or else dashes with a cross.
 
     Args:
         ax: Where to draw.
-        centre: The point, [2].
-        arms: Which way and how far each action leads, [A, 2].
+        origin: The point, [2].
+        vectors: Which way and how far each action leads, [A, 2].
         mask: The action set, [A].
-        labels: What to write beyond the arrows' ends, if anything.
-        label_distance: How far from the centre, over an arrow's length.
     """
-    start = np.broadcast_to(centre, arms.shape)
-    end = start + arms
-    ax.plot(*segments(start[~mask], end[~mask]).T, **CLOSED)
-    ax.plot(*(start + 0.85 * arms)[~mask].T, **CROSS | {"linestyle": "none"})
+    start = np.broadcast_to(origin, vectors.shape)
+    draw_lines(ax, np.stack([start, start + vectors], axis=1)[~mask], DASHED)
+    ax.plot(*(start + 0.85 * vectors)[~mask].T, **CROSS)
     plane: Style = {"angles": "xy", "scale_units": "xy", "scale": 1}
     ax.quiver(
-        *start[mask].T, *arms[mask].T, color=AVAILABLE, units="dots", width=4, **plane
+        *start[mask].T,
+        *vectors[mask].T,
+        color=AVAILABLE,
+        units="dots",
+        width=4,
+        **plane,
     )
-    for place, label in zip(centre + label_distance * arms, labels, strict=False):
-        write(ax, place, label)
 
 
-def segments(start: Floats, end: Floats) -> Floats:
-    """Join lines [M, 2] -> [M, 2] into one with gaps, [3 M, 2], which draws faster."""
-    gap = np.full_like(start, np.nan)
-    return np.stack([start, end, gap], axis=1).reshape(-1, 2)
+def draw_lines(ax: "Axes", lines: Iterable[Floats], style: Style) -> None:
+    """Draw lines, each [P, 2], as a single artist."""
+    from matplotlib.collections import LineCollection
+
+    ax.add_collection(LineCollection(list(lines), **style), autolim=False)
 
 
-def _along(points: Floats, share: float) -> Floats:
-    """Return the point at a share of the way along a line, [2]."""
-    step = np.hypot(*np.diff(points, axis=0).T)
-    walked = np.concatenate([[0.0], step.cumsum()])
-    return np.array([np.interp(share * walked[-1], walked, axis) for axis in points.T])
+def _write_above(ax: "Axes", text: str, **options: Any) -> None:
+    # With a height of its own a title need not be fitted to ticks, which takes long.
+    ax.set_title(text, y=1.0, fontsize=MEDIUM, color=DARK, parse_math=False, **options)
+    ax.set_axis_off()
+
+
+@lru_cache(maxsize=1024)
+def _outline(label: str, size: float) -> "Path":
+    """Return the outline of a label around the origin, in points."""
+    from matplotlib.path import Path
+    from matplotlib.textpath import TextPath
+    from matplotlib.transforms import Affine2D
+
+    if not label.strip():
+        return Path(np.empty((0, 2)))
+    # A dollar would begin a formula.
+    outline = TextPath((0, 0), label.replace("$", r"\$"), size=size)
+    box = outline.get_extents()
+    return outline.transformed(
+        Affine2D().translate(-(box.x0 + box.x1) / 2, -(box.y0 + box.y1) / 2)
+    )

@@ -28,8 +28,8 @@ class ThetaTwoTheta(Task):
     step size eta. With the maximum over all actions theta_2 converges to -4. The right
     answer is 0.
 
-    Only that replay diverges: an agent that plays here, as `SASQ.learn` does, also
-    updates on what follows in state 2, and theta converges to 0.
+    Only that replay diverges. An agent that plays here, as in `SASQ.learn`, learns from
+    the other transitions too, and with the same feature theta converges to 0.
 
     ## Action Space
     `Discrete(2)`: 0 is `left` and leads to state 1, 1 is `right` and leads to state 2,

@@ -4,20 +4,20 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import stats
 
-# Chance that a right implementation fails a test that uses one of these bounds. Seeds
-# are fixed, so a test that passes once passes always.
+# Probability that a right implementation fails a test that uses one of these bounds.
+# Seeds are fixed, so a test that passes once passes always.
 ERROR_RATE = 1e-6
 
 
 def assert_frequencies(counts: ArrayLike, probabilities: ArrayLike) -> None:
-    """Chi-square test of counts against a law; what it excludes must not occur."""
-    observed, law = np.ravel(counts), np.ravel(probabilities)
-    assert np.isclose(law.sum(), 1.0)
-    assert not observed[law == 0].any()
-    possible = law > 0
+    """Chi-square test of counts; what has probability 0 must not occur."""
+    observed, expected = np.ravel(counts), np.ravel(probabilities)
+    assert np.isclose(expected.sum(), 1.0)
+    assert not observed[expected == 0].any()
+    possible = expected > 0
     if possible.sum() > 1:
-        expected = law[possible] * observed.sum()
-        p_value = stats.chisquare(observed[possible], expected).pvalue
+        mean = expected[possible] * observed.sum()
+        p_value = stats.chisquare(observed[possible], mean).pvalue
         assert p_value > ERROR_RATE, p_value
 
 
@@ -29,19 +29,5 @@ def assert_mean(samples: NDArray[np.float64], expected: float) -> None:
 
 
 def set_numbers(mask: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """Number each set by its bits, [N, A] to [N]."""
+    """Number each set by its bits, as `subsets` orders them."""
     return mask.astype(np.int64) @ (1 << np.arange(mask.shape[1]))
-
-
-def all_masks(num_actions: int) -> NDArray[np.bool_]:
-    """Every subset of the actions in the order of `set_numbers`, [2 ** A, A]."""
-    numbers = np.arange(1 << num_actions)
-    return (numbers[:, None] >> np.arange(num_actions) & 1).astype(bool)
-
-
-def independent_law(p: ArrayLike) -> NDArray[np.float64]:
-    """Probability of every subset under independence, given that it is not empty."""
-    p = np.asarray(p)
-    law = np.where(all_masks(len(p)), p, 1 - p).prod(axis=1)
-    law[0] = 0.0
-    return law / law.sum()

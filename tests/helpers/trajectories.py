@@ -3,7 +3,7 @@
 import numpy as np
 import torch as th
 
-from helpers.small_mdps import brute_force_laws
+from helpers import brute_force
 
 
 def log_policy(theta, features, state, actions):
@@ -16,10 +16,10 @@ def exact_objective(mdp, theta, features):
     size = mdp.num_states
     transition = mdp.transition_matrix.toarray().reshape(*mdp.reward.shape, size)
     rewards, moves = [], []
-    for state, law in enumerate(brute_force_laws(mdp)):
+    for state, probs in enumerate(brute_force.set_probs_by_state(mdp)):
         reward, move = th.zeros((), dtype=th.double), th.zeros(size, dtype=th.double)
-        for actions, chance in law.items():
-            pi = chance * log_policy(theta, features, state, actions).exp()
+        for actions, weight in probs.items():
+            pi = weight * log_policy(theta, features, state, actions).exp()
             reward = reward + pi @ th.as_tensor(mdp.reward[state, list(actions)])
             move = move + pi @ th.as_tensor(transition[state, list(actions)])
         alive = float(not mdp.is_terminal[state])
@@ -41,17 +41,18 @@ def trajectories(mdp, theta, features):
     An episode goes on after a step with probability gamma: that is what discounting
     the terms of a trajectory means, and the sense in which Property 1 holds.
     """
-    laws = brute_force_laws(mdp)
+    distributions = brute_force.set_probs_by_state(mdp)
     transition = mdp.transition_matrix.toarray().reshape(*mdp.reward.shape, -1)
-    begun = [(p, s, 0.0) for s, p in enumerate(mdp.initial_distribution) if p]
+    starts = np.flatnonzero(mdp.initial_distribution)
+    started = [(mdp.initial_distribution[s], s, 0.0) for s in starts]
     for step in range(mdp.horizon):
-        going_on = []
-        for (chance, state, log), (actions, p) in (
-            (case, item) for case in begun for item in laws[case[1]].items()
+        continued = []
+        for (weight, state, log), (actions, p) in (
+            (case, item) for case in started for item in distributions[case[1]].items()
         ):
             log_pi = log_policy(theta, features, state, actions)
             for action, term in zip(actions, log_pi, strict=True):
-                share = chance * p * term.exp().item()
+                share = weight * p * term.exp().item()
                 last = step == mdp.horizon - 1
                 stops = 1.0 if last else 1 - mdp.gamma
                 if stops:
@@ -61,5 +62,5 @@ def trajectories(mdp, theta, features):
                     if mdp.is_terminal[successor]:
                         yield likely, log + term
                     elif likely:
-                        going_on.append((likely, successor, log + term))
-        begun = going_on
+                        continued.append((likely, successor, log + term))
+        started = continued

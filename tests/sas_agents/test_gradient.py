@@ -32,7 +32,7 @@ class Stroll(Task):
 
     def __init__(self):
         rng = np.random.default_rng(4)
-        self.transition_law = rng.dirichlet(np.ones(S), size=(S, A))
+        self.transition_probs = rng.dirichlet(np.ones(S), size=(S, A))
         self.reward = rng.normal(size=(S, A)) + 1.0
         self.availability = np.array([[0.3, 0.5, 0.4], [0.6, 0.2, 0.5], [1.0] * A])
         self.action_sets = Independent(self.availability)
@@ -41,7 +41,7 @@ class Stroll(Task):
         return (rng.random(num_envs) < 0.3).astype(np.int64)
 
     def transition(self, state, action, rng):
-        cumulative = self.transition_law[state, action].cumsum(axis=1)
+        cumulative = self.transition_probs[state, action].cumsum(axis=1)
         node = (rng.random((len(state), 1)) > cumulative).sum(axis=1)
         return node, self.reward[state, action], node == S - 1
 
@@ -52,21 +52,21 @@ THETA = th.tensor(np.random.default_rng(5).normal(size=(A, S)), dtype=th.float64
 
 
 def action_probs(theta):
-    """Chance of each action in each state, averaged over every set: [S - 1, A]."""
+    """Probability of each action in each state, averaged over every set."""
     masks = th.tensor(subsets(A)[1:])
     rows = []
     for state in range(S - 1):
-        law = th.tensor(independent_set_probs(TASK.availability[state])[1:])
-        scores = theta[:, state].expand(len(masks), A)
-        rows.append(law @ masked_log_probs(scores, masks).exp())
+        set_probs = th.tensor(independent_set_probs(TASK.availability[state])[1:])
+        logits = theta[:, state].expand(len(masks), A)
+        rows.append(set_probs @ masked_log_probs(logits, masks).exp())
     return th.stack(rows)
 
 
 def objective(theta):
     """Expected undiscounted return: mu' (I - P_pi)^-1 r_pi."""
     pi = action_probs(theta)
-    law = th.tensor(TASK.transition_law)[: S - 1, :, : S - 1]
-    moves = th.einsum("sa,sat->st", pi, law)
+    transition = th.tensor(TASK.transition_probs)[: S - 1, :, : S - 1]
+    moves = th.einsum("sa,sat->st", pi, transition)
     rewards = (pi * th.tensor(TASK.reward)[: S - 1]).sum(dim=1)
     return START @ th.linalg.solve(th.eye(S - 1).double() - moves, rewards)
 
@@ -78,9 +78,9 @@ def exact_gradient():
 
 
 def visits():
-    """Expected number of visits to each state in an episode, [S - 1]."""
-    law = th.tensor(TASK.transition_law)[: S - 1, :, : S - 1]
-    moves = th.einsum("sa,sat->st", action_probs(THETA), law)
+    """Expected number of visits to each state in an episode."""
+    transition = th.tensor(TASK.transition_probs)[: S - 1, :, : S - 1]
+    moves = th.einsum("sa,sat->st", action_probs(THETA), transition)
     return th.linalg.solve(th.eye(S - 1).double() - moves.T, START)
 
 
@@ -88,13 +88,17 @@ def exact_fisher():
     """Sum over states, sets and actions of visits * phi * pi * psi psi'."""
     fisher = np.zeros((A * S, A * S))
     for state, visit in enumerate(visits()):
-        law = independent_set_probs(TASK.availability[state])
-        for mask, chance in zip(subsets(A)[1:], law[1:], strict=True):
-            probs = masked_log_probs(THETA[:, state], th.tensor(mask)).exp().numpy()
+        set_probs = independent_set_probs(TASK.availability[state])
+        for mask, set_prob in zip(subsets(A)[1:], set_probs[1:], strict=True):
+            probs = (
+                masked_log_probs(THETA[None, :, state], th.tensor(mask)[None])[0]
+                .exp()
+                .numpy()
+            )
             for action in np.flatnonzero(mask):
                 psi = np.zeros((A, S))
                 psi[:, state] = np.eye(A)[action] - probs
-                fisher += float(visit) * chance * probs[action] * np.outer(psi, psi)
+                fisher += float(visit) * set_prob * probs[action] * np.outer(psi, psi)
     return fisher
 
 
@@ -128,7 +132,7 @@ def collect(model, callback):
         (1, 1, (-0.5, -0.5)),  # the paper's update: one episode
     ],
 )
-def test_the_mean_update_of_saspg_is_the_exact_gradient(num_envs, n_steps, weights):
+def test_saspg_mean_update_is_exact_gradient(num_envs, n_steps, weights):
     """Component by component, within the standard error of many rollouts.
 
     By Wald's identity an update's expectation is the gradient times the expected number
@@ -160,20 +164,20 @@ def test_the_mean_update_of_saspg_is_the_exact_gradient(num_envs, n_steps, weigh
         after = parameters_to_vector(model.policy.actor.parameters()).detach()
         update = (after - before).double().numpy() / rate
         surplus.append(update - num_episodes / (n_steps * num_envs) * gradient)
-    surplus = np.array(surplus)
-    error = surplus.std(axis=0, ddof=1) / np.sqrt(len(surplus))
+    differences = np.array(surplus)
+    error = differences.std(axis=0, ddof=1) / np.sqrt(len(differences))
     bound = stats.norm.isf(ERROR_RATE / 2 / gradient.size)
     # Rounding to float32 is all that is left where a component cannot vary.
-    assert (np.abs(surplus.mean(axis=0)) <= bound * error + 1e-3).all()
+    assert (np.abs(differences.mean(axis=0)) <= bound * error + 1e-3).all()
     # The bound means something: it is well below the gradient itself.
     assert (bound * error).max() < np.abs(gradient).max()
 
 
-def test_sasnpgs_w_is_the_natural_gradient():
+def test_sasnpg_w_is_natural_gradient():
     """F^-1 grad J, within the standard error of independent rollouts.
 
-    Adding a constant to all scores of a state changes no policy, so F is singular; w,
-    begun at 0, stays in the span of the scores, where the solution is unique.
+    Adding a constant to all logits of a state changes no policy, so F is singular; w,
+    started at 0, stays in the span of the scores, where the solution is unique.
     """
     natural = np.linalg.pinv(exact_fisher(), rcond=1e-10) @ exact_gradient()
     model, callback = make(
@@ -185,14 +189,14 @@ def test_sasnpgs_w_is_the_natural_gradient():
         collect(model, callback)
         model.train()
         found.append(model.w.double().numpy())
-    found = np.array(found)
-    error = found.std(axis=0, ddof=1) / np.sqrt(len(found))
-    bound = stats.t.isf(ERROR_RATE / 2 / natural.size, df=len(found) - 1)
-    assert (np.abs(found.mean(axis=0) - natural) <= bound * error + 1e-3).all()
+    solutions = np.array(found)
+    error = solutions.std(axis=0, ddof=1) / np.sqrt(len(solutions))
+    bound = stats.t.isf(ERROR_RATE / 2 / natural.size, df=len(solutions) - 1)
+    assert (np.abs(solutions.mean(axis=0) - natural) <= bound * error + 1e-3).all()
     assert (bound * error).max() < 0.5 * np.abs(natural).max()
 
 
-def test_sasnpgs_step_has_the_length_of_its_rate():
+def test_sasnpg_step_length_is_the_rate():
     model, callback = make(SASNPG, 8, learning_rate=0.25, n_steps=4)
     collect(model, callback)
     model.train()
@@ -203,7 +207,8 @@ def test_sasnpgs_step_has_the_length_of_its_rate():
     )
 
 
-def test_an_update_of_many_episodes_keeps_as_much_of_the_weights_as_one_by_one():
+def test_weight_decay_per_episode():
+    """An update of many episodes keeps as much of the weights as one by one."""
     model, callback = make(SASPG, 16, n_steps=4, weight_decay=0.99)
     model.baseline_weights = th.tensor([5.0, 7.0])
     collect(model, callback)
@@ -214,7 +219,7 @@ def test_an_update_of_many_episodes_keeps_as_much_of_the_weights_as_one_by_one()
     th.testing.assert_close(model.baseline_weights, kept * th.tensor([5.0, 7.0]))
 
 
-def test_the_weights_can_be_frozen():
+def test_weights_can_be_frozen():
     model, callback = make(SASPG, 16, baseline_weights=(-1.0, 0.0), adapt_weights=False)
     for _ in range(3):
         collect(model, callback)

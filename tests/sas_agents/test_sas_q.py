@@ -1,16 +1,21 @@
 """SASQ learns from the available actions, and diverges where the paper says so."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch as th
 from helpers.statistical import assert_frequencies
+from hypothesis import given
+from hypothesis import strategies as st
 from stable_baselines3.common.logger import Logger
 
-from sas_agents import SASQ
+from sas_agents import SASQ, make_vec_env
 from sas_agents._features import Identity
 from sas_gym import SASEnv, ThetaTwoTheta
+from sas_gym.masks import MASK_KEY
 
-ONLINE = {
+ONLINE: dict[str, Any] = {
     "batch_size": 1,
     "buffer_size": 1,
     "gradient_steps": 1,
@@ -24,7 +29,7 @@ ONLINE = {
 
 
 def one_transition(next_mask, step_size, **options):
-    """Return a SASQ with theta = (-2, -5) that replays 1 -right-> 2 for ever."""
+    """Return a SASQ with theta = (-2, -5) that replays 1 -right-> 2 forever."""
     model = SASQ(
         "LinearPolicy",
         SASEnv(ThetaTwoTheta()),
@@ -39,7 +44,7 @@ def one_transition(next_mask, step_size, **options):
     model.set_logger(Logger(None, []))
     theta = th.tensor([[-2.0], [-5.0]])
     for network in (model.q_net, model.q_net_target):
-        network.q_net[0].weight.data.copy_(theta)
+        network.q_net[0].load_state_dict({"weight": theta})
 
     def observation(feature, mask):
         return {
@@ -64,7 +69,7 @@ def theta_2(model):
 
 @pytest.mark.parametrize("step_size", [0.01, 0.1, 1.0])
 @pytest.mark.parametrize("double_q", [False, True])
-def test_with_left_unavailable_every_update_multiplies_theta_2(step_size, double_q):
+def test_theta_2_diverges_with_left_unavailable(step_size, double_q):
     model = one_transition([0, 1], step_size, double_q=double_q)
     for update in range(1, 30):
         model.train(1, 1)
@@ -72,7 +77,7 @@ def test_with_left_unavailable_every_update_multiplies_theta_2(step_size, double
         assert theta_2(model) == pytest.approx(-5.0 * (1 + step_size) ** update, 1e-4)
 
 
-def test_with_the_maximum_over_all_actions_theta_2_goes_to_minus_four():
+def test_theta_2_converges_with_all_available():
     model = one_transition([1, 1], 0.1)
     for _ in range(300):
         model.train(1, 1)
@@ -82,7 +87,7 @@ def test_with_the_maximum_over_all_actions_theta_2_goes_to_minus_four():
 
 
 @pytest.mark.parametrize(("loss", "slope"), [("squared", -5.0), ("huber", -1.0)])
-def test_the_loss_can_be_chosen(loss, slope):
+def test_loss_can_be_chosen(loss, slope):
     """Squared: the whole error moves theta_2. Huber: at most 1."""
     model = one_transition([0, 1], 0.1, loss=loss)
     model.train(1, 1)
@@ -90,9 +95,21 @@ def test_the_loss_can_be_chosen(loss, slope):
 
 
 @pytest.mark.parametrize(
+    ("loss", "losses"), [("squared", [12.5, 10.125]), ("huber", [4.5, 4.4])]
+)
+def test_logged_loss_is_mean_of_gradient_steps(loss, losses):
+    """The errors are 5, and after the first step 4.5 (squared) or 4.9 (Huber)."""
+    model = one_transition([0, 1], 0.1, loss=loss)
+    model.train(2, 1)
+    logged = model.logger.name_to_value
+    assert logged["train/loss"] == pytest.approx(np.mean(losses), rel=1e-5)
+    assert logged["train/n_updates"] == 2
+
+
+@pytest.mark.parametrize(
     ("learning_starts", "left"), [(0, 0.3 / 2), (100, 1 / 2)], ids=["later", "warm-up"]
 )
-def test_training_explores_by_its_rate_and_the_warm_up_at_random(learning_starts, left):
+def test_exploration_rate_in_training_and_warm_up(learning_starts, left):
     """Right is greedy; left is chosen by half of the explorations."""
     model = one_transition([1, 1], 0.1)
     model.q_net.q_net[0].weight.data.copy_(th.tensor([[-5.0], [-2.0]]))
@@ -106,6 +123,53 @@ def test_training_explores_by_its_rate_and_the_warm_up_at_random(learning_starts
     np.testing.assert_array_equal(actions, stored)
 
 
-def test_an_unknown_loss_is_named():
-    with pytest.raises(ValueError, match=r"one of \['huber', 'squared'\], got 'log'"):
-        SASQ("LinearPolicy", SASEnv(ThetaTwoTheta()), loss="log")
+def exploring_agent(exploration_rate):
+    model = SASQ("LinearPolicy", make_vec_env("SAS/Maze-v0", 1), seed=0)
+    model.exploration_rate = exploration_rate
+    return model
+
+
+def maze_observations(masks):
+    return {"observation": np.zeros((len(masks), 2), np.float32), MASK_KEY: masks}
+
+
+def is_available(masks, actions):
+    return np.take_along_axis(masks, np.asarray(actions)[:, None], axis=1).all()
+
+
+@given(st.integers(0, 10**6), st.sampled_from([0.0, 0.3, 1.0]))
+def test_exploration_stays_inside_sets(seed, exploration_rate):
+    model = exploring_agent(exploration_rate)
+    rng = np.random.default_rng(seed)
+    masks = (rng.random((50, 16)) < 0.1).astype(np.int8)
+    masks[np.arange(50), rng.integers(16, size=50)] = 1
+    assert is_available(masks, model.predict(maze_observations(masks))[0])
+    model._last_obs = maze_observations(masks)
+    for learning_starts in (0, 100):
+        actions, stored = model._sample_action(learning_starts, n_envs=50)
+        assert is_available(masks, actions)
+        np.testing.assert_array_equal(actions, stored)
+
+
+def test_exploration_and_warm_up_are_uniform_over_set():
+    model = exploring_agent(exploration_rate=1.0)
+    mask = np.zeros(16, np.int8)
+    mask[[3, 7, 8]] = 1
+    obs = maze_observations(np.tile(mask, (30_000, 1)))
+    model._last_obs = obs
+    for actions in (
+        model.predict(obs)[0],
+        model._sample_action(learning_starts=1, n_envs=30_000)[0],
+    ):
+        assert_frequencies(np.bincount(actions, minlength=16), mask / 3)
+
+
+def test_each_environment_explores_independently():
+    model = exploring_agent(exploration_rate=0.3)
+    with th.no_grad():
+        model.q_net.q_net[-1].weight[5] = 1.0
+    masks = np.ones((30_000, 16), np.int8)
+    actions, _ = model.predict(maze_observations(masks))
+    probs = np.full(16, 0.3 / 16)
+    probs[5] += 0.7
+    assert_frequencies(np.bincount(actions, minlength=16), probs)

@@ -31,7 +31,7 @@ def scalar_step(position, action, is_random, pushes):
     return (x, y), -0.05, False
 
 
-def test_many_robots_move_as_one_by_the_letter_does():
+def test_batch_moves_as_scalar_specification():
     maze, num_robots = Maze(), 3000
     rng = np.random.default_rng(0)
     position = rng.random((num_robots, 2))
@@ -51,7 +51,7 @@ positions = hnp.arrays(float, (8, 2), elements=st.floats(0, 1))
 
 
 @given(position=positions, seed=st.integers(0, 999), step=st.sampled_from([0.01, 0.05]))
-def test_nobody_leaves_the_square_or_enters_a_wall(position, seed, step):
+def test_positions_stay_in_square_and_out_of_walls(position, seed, step):
     maze = Maze(step_length=step, num_actuators=5, noise=0.5)
     in_wall = [any(inside(p, wall) for wall in maze.walls) for p in position]
     position = np.where(np.array(in_wall)[:, None], maze.start, position)
@@ -66,7 +66,7 @@ def inside(point, box):
     return box[0] <= point[0] <= box[1] and box[2] <= point[1] <= box[3]
 
 
-def test_without_walls_and_noise_an_action_is_a_straight_line():
+def test_noise_free_action_is_straight_line():
     maze = Maze(walls=(), noise=0.0, num_actuators=4, start=(0.5, 0.5))
     start = np.tile([0.5, 0.1], (4, 1))
     moved, _, _ = maze.transition(start, np.arange(4), np.random.default_rng(0))
@@ -77,7 +77,7 @@ def test_without_walls_and_noise_an_action_is_a_straight_line():
     np.testing.assert_allclose(moved[3], [0.5, 0.01])
 
 
-def test_actions_that_head_for_the_goal_reach_it():
+def test_steering_reaches_goal():
     """Steer round the walls: the maze can be solved from its start."""
     maze = Maze(availability=0.8)
     env = SASVectorEnv(maze, 200, max_episode_steps=80)
@@ -100,7 +100,7 @@ def test_actions_that_head_for_the_goal_reach_it():
     assert arrived.mean() > 0.9
 
 
-def test_random_play_stays_in_the_observation_space():
+def test_random_play_stays_in_observation_space():
     env = SASVectorEnv(Maze(), 50, max_episode_steps=80)
     rng = np.random.default_rng(0)
     _, infos = env.reset(seed=0)
@@ -112,10 +112,10 @@ def test_random_play_stays_in_the_observation_space():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"num_actuators": 0}, "num_actuators must be at least 1, got 0"),
-        ({"num_micro_steps": 0}, "num_micro_steps must be at least 1, got 0"),
+        ({"num_actuators": 0}, "num_actuators must be an integer of at least 1, got 0"),
+        ({"num_micro_steps": 0}, "num_micro_steps must be an integer of at least 1"),
         ({"step_length": 0.0}, r"step_length must be in \(0, 1\), got 0.0"),
-        ({"noise": 1.1}, r"noise must be a probability in \[0, 1\], got 1.1"),
+        ({"noise": 1.1}, r"noise must be a finite number in \[0, 1\], got 1.1"),
         ({"walls": [(0.5, 0.4, 0.0, 1.0)]}, "walls must be boxes"),
         ({"goal": (0.5, 0.4, 0.0, 1.0)}, "goal must be boxes"),
         ({"step_length": 0.06}, "thinner than a micro-step"),
@@ -125,7 +125,7 @@ def test_random_play_stays_in_the_observation_space():
         ({"availability": [0.5] * 3}, None),
     ],
 )
-def test_a_maze_that_makes_no_sense_names_the_culprit(options, message):
+def test_invalid_argument_error(options, message):
     message = message or "availability must have 16 columns"
     with pytest.raises(ValueError, match=message):
         SASVectorEnv(Maze, 1, **options)

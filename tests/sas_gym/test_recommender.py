@@ -20,21 +20,21 @@ PAGE = Recommender.__doc__
 
 
 def far_sighted(task):
-    """Return scores that look ahead; a small plan will do."""
+    """Return preferences that look ahead; a small plan will do."""
     return FittedPlan(task, num_contexts=400, num_features=30, seed=0).q_values
 
 
-def linear_scores(task, score, num_contexts=1000, seed=1):
-    """Return the least-squares fit of scores that is linear in the context."""
+def linear_fit(task, preferences, num_contexts=1000, seed=1):
+    """Return the least-squares fit of preferences that is linear in the context."""
     rng = np.random.default_rng(seed)
-    contexts, _ = play(task, score, *new_users(task, num_contexts, rng), rng)
-    scores = np.concatenate([score(context) for context in contexts])
-    weights = np.linalg.lstsq(np.concatenate(contexts), scores)[0]
+    contexts, _ = play(task, preferences, *new_users(task, num_contexts, rng), rng)
+    targets = np.concatenate([preferences(context) for context in contexts])
+    weights = np.linalg.lstsq(np.concatenate(contexts), targets)[0]
     return lambda state: state @ weights
 
 
 def best_ranking(task, num_users=500, depth=4):
-    """Return the scores of the best ranking found that is the same for all contexts.
+    """Return the best ranking found that is the same for all contexts, as preferences.
 
     A greedy search: place by place, every product is tried there, each on the same
     users, luck and sets. Four places get all but 1 in 600 of the recommendations.
@@ -43,8 +43,8 @@ def best_ranking(task, num_users=500, depth=4):
     ranking = task.expected_profit(users[0]).mean(axis=0).argsort()[::-1]
 
     def mean_return(ranking):
-        score = -ranking.argsort()
-        _, returns = play(task, lambda _: score, *users, np.random.default_rng(1))
+        preferences = -ranking.argsort()
+        _, returns = play(task, lambda _: preferences, *users, np.random.default_rng(1))
         return returns.mean()
 
     for place in range(depth):
@@ -56,16 +56,16 @@ def best_ranking(task, num_users=500, depth=4):
     return -ranking.argsort()
 
 
-def returns_of(task, score, num_episodes=NUM_EPISODES, seed=0, **options):
-    """Play the best available product by score, one episode a lane: returns, [N].
+def returns_of(task, preferences, num_episodes=NUM_EPISODES, seed=0, **options):
+    """Play the preferred product in stock, one episode per environment: returns [N].
 
     With one seed two policies meet the same users, the same luck and the same sets.
     """
     env = SASVectorEnv(task, num_episodes, **options)
 
     def policy(obs, mask):
-        scores = score(obs["observation"].astype(float))
-        return np.where(mask == 1, scores, -np.inf).argmax(axis=1)
+        preferred = preferences(obs["observation"].astype(float))
+        return np.where(mask == 1, preferred, -np.inf).argmax(axis=1)
 
     return episode_returns(env, policy, num_episodes, seed)
 
@@ -77,12 +77,12 @@ def new_users(task, num_users, rng):
     return task.reset(num_users, rng), sets
 
 
-def play(task, score, state, sets, rng):
+def play(task, preferences, state, sets, rng):
     """Play on given sets: the contexts [T, N, ...] and the returns [N]."""
     contexts, returns = [], np.zeros(len(state))
     for mask in sets:
         contexts.append(state)
-        action = np.where(mask, score(state), -np.inf).argmax(axis=1)
+        action = np.where(mask, preferences(state), -np.inf).argmax(axis=1)
         state, reward, _ = task.transition(state, action, rng)
         returns += reward
     return np.array(contexts), returns
@@ -91,8 +91,8 @@ def play(task, score, state, sets, rng):
 def expected_best(values, availability):
     """Mean over the action sets of the best value in the set, [..., A] to [...]."""
     ranked = np.sort(values, axis=-1)[..., ::-1]
-    chance_of_rank = availability * (1 - availability) ** np.arange(values.shape[-1])
-    return ranked @ (chance_of_rank / chance_of_rank.sum())
+    rank_probability = availability * (1 - availability) ** np.arange(values.shape[-1])
+    return ranked @ (rank_probability / rank_probability.sum())
 
 
 def lower_bound(samples):
@@ -124,41 +124,42 @@ def returns(task, foresight):
     }
 
 
-def test_foresight_earns_a_quarter_more_than_the_myopic_policy(returns):
+def test_foresight_beats_myopic_by_a_quarter(returns):
     """It earns 46 % more; the bound is paired, on the same users, luck and sets."""
     assert lower_bound(returns["far-sighted"] - 1.25 * returns["myopic"]) > 0
 
 
-def test_no_ranking_found_comes_near_the_policies_that_look_at_the_user(returns):
+def test_myopic_beats_any_ranking_found(returns):
     assert lower_bound(returns["myopic"] - 2 * returns["ranking"]) > 0
 
 
-def test_random_recommendations_earn_next_to_nothing(returns):
+def test_random_earns_next_to_nothing(returns):
     assert lower_bound(returns["ranking"] - 4 * returns["random"]) > 0
     assert lower_bound(returns["myopic"] - 20 * returns["random"]) > 0
 
 
-def test_a_linear_score_can_be_far_sighted(task, foresight, returns):
-    """Agents that see the context through a linear map are not shut out."""
-    linear = returns_of(task, linear_scores(task, foresight))
+def test_linear_preferences_can_be_far_sighted(task, foresight, returns):
+    """Agents that are linear in the context can earn most of the return."""
+    linear = returns_of(task, linear_fit(task, foresight))
     assert lower_bound(linear - 0.9 * returns["far-sighted"]) > 0
 
 
-def test_the_page_tells_the_returns(returns):
+def test_page_states_measured_returns(returns):
     """Two-sided z-tests with an error rate of 1e-6; the page's own error is 0.03."""
-    told = re.findall(r"\* (random|ranking|myopic|far-sighted)\b.*?: ([\d.]+\d)", PAGE)
-    assert [name for name, _ in told] == list(returns)
-    for name, mean in told:
+    pattern = r"\* (random|ranking|myopic|far-sighted)\b.*?: ([\d.]+\d)"
+    stated = re.findall(pattern, PAGE)
+    assert [name for name, _ in stated] == list(returns)
+    for name, mean in stated:
         standard_error = np.hypot(0.03, returns[name].std() / np.sqrt(NUM_EPISODES))
         bound = stats.norm.isf(ERROR_RATE / 2) * standard_error
         assert abs(returns[name].mean() - float(mean)) < bound, name
 
 
-def test_what_the_best_product_earns_depends_on_the_set(task, foresight):
+def test_best_profit_depends_on_set(task, foresight):
     """Its standard deviation over the sets is above 0.3 of its mean, in one context.
 
-    It is exact for a context, by the law of the best available rank. The contexts are
-    those that the far-sighted policy visits; a user's five are averaged.
+    It is exact for a context, by the distribution of the best available rank. The
+    contexts are those that the far-sighted policy visits; a user's five are averaged.
     """
     rng = np.random.default_rng(0)
     contexts, _ = play(task, foresight, *new_users(task, 1000, rng), rng)
@@ -169,7 +170,7 @@ def test_what_the_best_product_earns_depends_on_the_set(task, foresight):
     assert lower_bound(relative.mean(axis=0)) > 0.3
 
 
-def test_the_return_of_one_user_depends_on_the_sets(task, foresight):
+def test_return_of_one_user_depends_on_sets(task, foresight):
     """The sets explain more than 0.2 of a user's variance; the rest is luck.
 
     A user u who meets the sets Z has the return g = h(u, Z) + luck. Two plays on the
@@ -186,9 +187,7 @@ def test_the_return_of_one_user_depends_on_the_sets(task, foresight):
     assert lower_bound((g1 - g3) * (g2 - g4) - 0.2 * (g1 - g3) ** 2) > 0
 
 
-def test_a_fifth_of_the_products_out_of_stock_costs_a_tenth_of_the_return(
-    task, foresight, returns
-):
+def test_sold_out_fifth_costs_tenth_of_return(task, foresight, returns):
     """Even against a policy that, with everything in stock, plans as if it were not."""
     in_stock = returns_of(task, foresight, action_sets=1.0)
     assert lower_bound(0.9 * in_stock - returns["far-sighted"]) > 0
@@ -203,7 +202,7 @@ def hand_made():
     return task
 
 
-def test_purchase_probability_and_expected_profit_by_hand():
+def test_purchase_probability_and_profit_by_hand():
     state = np.array([[0.5, 0.2, 1.0], [1.0, 0.0, 0.4]])
     probability = hand_made().purchase_probability(state)
     np.testing.assert_allclose(probability, [[0.4, 0.5, 0.1], [0.8, 1.0, 0.0]])
@@ -223,7 +222,7 @@ def test_drift_by_hand():
     np.testing.assert_allclose(refused, [expected])
 
 
-def test_a_step_pays_the_profit_and_drifts_by_what_was_decided(task):
+def test_step_pays_profit_and_drifts(task):
     rng = np.random.default_rng(0)
     state = task.reset(500, rng)
     before, action = state.copy(), rng.integers(100, size=500)
@@ -238,7 +237,7 @@ def test_a_step_pays_the_profit_and_drifts_by_what_was_decided(task):
     assert not terminated.any()
 
 
-def test_purchases_and_profits_have_the_stated_means():
+def test_purchases_and_profits_have_stated_means():
     """Two-sided z-tests with an error rate of 1e-6, one product and context each."""
     task, rng = hand_made(), np.random.default_rng(0)
     state = np.array([0.6, 0.9, 1.0])
@@ -250,7 +249,7 @@ def test_purchases_and_profits_have_the_stated_means():
         assert_mean(reward, task.expected_profit(state[None])[0, product])
 
 
-def test_new_users_have_a_favourite_topic_and_full_attention():
+def test_new_users_have_favourite_and_full_attention():
     task = Recommender(num_topics=4, taste_sharpness=2.0)
     state = task.reset(20_000, np.random.default_rng(0))
     uniform = np.random.default_rng(0).random((20_000, 4))
@@ -271,9 +270,7 @@ contexts = hnp.arrays(float, (6, 4), elements=st.floats(0, 1))
     fatigue=st.floats(0, 1),
     seed=st.integers(0, 999),
 )
-def test_contexts_stay_in_their_box_and_rewards_in_their_bounds(
-    interest, min_pull, fatigue, seed
-):
+def test_contexts_and_rewards_stay_in_bounds(interest, min_pull, fatigue, seed):
     task = Recommender(
         num_products=9, num_topics=4, min_pull=min_pull, fatigue=fatigue, max_profit=3.0
     )
@@ -287,7 +284,7 @@ def test_contexts_stay_in_their_box_and_rewards_in_their_bounds(
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_attention_counts_without_error(dtype):
+def test_attention_counts_exactly(dtype):
     """From any share k / n to (k - 1) / n exactly, so that n steps end at exactly 0."""
     for n in range(1, 400):
         task = Recommender(num_products=2, num_topics=2, num_recommendations=n)
@@ -299,7 +296,7 @@ def test_attention_counts_without_error(dtype):
 
 
 @pytest.mark.parametrize("num_recommendations", [1, 3, 5, 49])
-def test_an_episode_terminates_after_all_recommendations(num_recommendations):
+def test_episode_terminates_after_all_recommendations(num_recommendations):
     env = SASVectorEnv(Recommender(num_recommendations=num_recommendations), 3)
     _, infos = env.reset(seed=0)
     for step in range(1, 3 * num_recommendations + 1):
@@ -312,7 +309,7 @@ def test_an_episode_terminates_after_all_recommendations(num_recommendations):
             assert (obs["observation"][:, -1] == 1).all()
 
 
-def test_every_step_draws_the_same_number_of_random_numbers(task):
+def test_every_step_draws_equally_many_numbers(task):
     bought_or_not = np.zeros((4, 11)), np.ones((4, 11))
     after = []
     for state in bought_or_not:
@@ -325,7 +322,7 @@ def test_every_step_draws_the_same_number_of_random_numbers(task):
 ATTRIBUTES = ["topic", "complement", "profit", "appeal", "pull"]
 
 
-def test_a_seed_has_its_own_catalogue():
+def test_seed_determines_catalogue():
     one, same, other = (Recommender(catalogue_seed=seed) for seed in (3, 3, 4))
     for name in ATTRIBUTES:
         np.testing.assert_array_equal(getattr(one, name), getattr(same, name))
@@ -344,7 +341,7 @@ def test_profits_by_hand():
 @given(
     num_topics=st.integers(2, 12), extra=st.integers(0, 50), seed=st.integers(0, 999)
 )
-def test_the_catalogue_is_as_the_page_says(num_topics, extra, seed):
+def test_catalogue_is_as_page_says(num_topics, extra, seed):
     task = Recommender(
         num_products=num_topics + extra, num_topics=num_topics, catalogue_seed=seed
     )
@@ -357,15 +354,15 @@ def test_the_catalogue_is_as_the_page_says(num_topics, extra, seed):
         assert ((share >= 0.9) & (share <= 1)).all()
 
 
-def test_complementary_topics_are_uniform_over_the_others():
+def test_complements_are_uniform_over_other_topics():
     task = Recommender(num_products=5000, num_topics=5)
     assert_frequencies(
         np.bincount((task.complement - task.topic) % 5), [0, *[0.25] * 4]
     )
 
 
-def test_a_hundred_thousand_products_take_little_memory():
-    """A few numbers a product, where a table products x products would take 80 GB."""
+def test_many_products_take_little_memory():
+    """A few numbers per product; a table products x products would take 80 GB."""
     tracemalloc.start()
     task = Recommender(num_products=100_000)
     rng = np.random.default_rng(0)
@@ -383,15 +380,18 @@ def test_a_hundred_thousand_products_take_little_memory():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"availability": 1.2}, r"availability must be numbers in \[0, 1\]"),
+        ({"availability": 1.2}, r"availability must be probabilities in \[0, 1\]"),
         ({"availability": [0.5] * 3}, "availability must have 100 columns"),
-        ({"num_topics": 1}, "num_topics must be a whole number from 2 up, got 1"),
-        ({"num_topics": 2.0}, "num_topics must be a whole number from 2 up, got 2.0"),
-        ({"num_products": 9}, "num_products must be a whole number from 10 up, got 9"),
-        ({"num_recommendations": 0}, "num_recommendations must be .* from 1 up, got 0"),
+        ({"num_topics": 1}, "num_topics must be an integer of at least 2, got 1"),
+        ({"num_topics": 2.0}, "num_topics must be an integer of at least 2, got 2.0"),
+        ({"num_products": 9}, "num_products must be an integer of at least 10, got 9"),
+        (
+            {"num_recommendations": 0},
+            "num_recommendations must be .* at least 1, got 0",
+        ),
         ({"num_recommendations": True}, "num_recommendations must be .*, got True"),
-        ({"catalogue_seed": -1}, "catalogue_seed must be .* from 0 up, got -1"),
-        ({"catalogue_seed": None}, "catalogue_seed must be .* from 0 up, got None"),
+        ({"catalogue_seed": -1}, "catalogue_seed must be .* at least 0, got -1"),
+        ({"catalogue_seed": None}, "catalogue_seed must be .* at least 0, got None"),
         (
             {"max_profit": -1.0},
             "max_profit must be a finite number at least 0, got -1.0",
@@ -408,6 +408,6 @@ def test_a_hundred_thousand_products_take_little_memory():
         ({"taste_sharpness": -1}, "taste_sharpness must be .* at least 0, got -1"),
     ],
 )
-def test_a_shop_that_makes_no_sense_names_the_culprit(options, message):
+def test_invalid_argument_error(options, message):
     with pytest.raises(ValueError, match=message):
         Recommender(**options)

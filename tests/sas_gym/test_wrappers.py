@@ -1,11 +1,13 @@
-"""Any environment with discrete actions can have action sets."""
+"""The wrappers bring action sets to any environment with discrete actions."""
 
 import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium.utils.env_checker import data_equivalence
-from helpers.statistical import assert_frequencies, independent_law, set_numbers
+from helpers.brute_force import independent_set_probs
+from helpers.statistical import assert_frequencies, set_numbers
 from sb3_contrib.common.envs import InvalidActionEnvDiscrete
+from stable_baselines3 import DQN
 
 import sas_gym
 from sas_gym import MaskInObservation, RepairAction, StochasticActionSets
@@ -18,13 +20,13 @@ TAXI = gym.envs.registration.get_env_id(
 
 
 class Recorder(gym.Env):
-    """Tells which actions reach it, and whichever mask it is given."""
+    """Records the actions that reach it, and returns the mask that it is given."""
 
     action_space = gym.spaces.Discrete(3)
     observation_space = gym.spaces.Discrete(4)
 
-    def __init__(self, mask=None, final_mask=None):
-        self.mask, self.final_mask = mask, final_mask
+    def __init__(self, mask=None, final_mask=None, truncates=False):
+        self.mask, self.final_mask, self.truncates = mask, final_mask, truncates
         self.taken = []
 
     def info(self, mask):
@@ -38,11 +40,12 @@ class Recorder(gym.Env):
         self.taken.append(int(action))
         ended = self.final_mask is not None
         info = self.info(self.final_mask if ended else self.mask)
-        return np.int64(len(self.taken) % 4), 1.0, ended, False, info
+        terminated, truncated = ended and not self.truncates, ended and self.truncates
+        return np.int64(len(self.taken) % 4), 1.0, terminated, truncated, info
 
 
 def random_masks(env, num_steps, seed=0):
-    """Play at random inside the sets; return the masks, [T, A], and observations."""
+    """Play at random within the sets; return the masks [T, A] and observations."""
     rng = np.random.default_rng(seed)
     obs, info = env.reset(seed=seed)
     masks, seen = [], []
@@ -59,37 +62,37 @@ def random_masks(env, num_steps, seed=0):
 @pytest.mark.parametrize(
     "env_id", ["CartPole-v1", TAXI, "FrozenLake-v1", "Blackjack-v1"]
 )
-@pytest.mark.parametrize("law", [0.6, Markov(0.5, 0.2), PerEpisode(0.5)])
+@pytest.mark.parametrize("action_sets", [0.6, Markov(0.5, 0.2), PerEpisode(0.5)])
 # CartPole's observations are unbounded, of which Gymnasium's checker warns.
 @pytest.mark.filterwarnings("ignore:.*A Box observation space .*imum value is")
-def test_wrapped_environments_keep_the_contract(env_id, law):
-    env = StochasticActionSets(gym.make(env_id), law)
+def test_wrapped_environment_passes_check_env(env_id, action_sets):
+    env = StochasticActionSets(gym.make(env_id), action_sets)
     sas_gym.check_env(env, skip_render_check=True)
 
 
-def test_sets_of_a_wrapped_environment_have_their_law():
+def test_sets_have_stated_distribution():
     masks, _ = random_masks(StochasticActionSets(Recorder(), [0.2, 0.5, 0.1]), 20_000)
     counts = np.bincount(set_numbers(masks), minlength=8)
-    assert_frequencies(counts, independent_law([0.2, 0.5, 0.1]))
+    assert_frequencies(counts, independent_set_probs([0.2, 0.5, 0.1]))
 
 
-def test_a_law_may_differ_by_a_discrete_observation():
+def test_distribution_by_discrete_observation():
     table = np.eye(4, 3) * 0.5 + 0.25
     masks, seen = random_masks(StochasticActionSets(Recorder(), table), 20_000)
     states = np.array([obs["observation"] for obs in seen])
     for state in range(4):
         counts = np.bincount(set_numbers(masks[states == state]), minlength=8)
-        assert_frequencies(counts, independent_law(table[state]))
+        assert_frequencies(counts, independent_set_probs(table[state]))
 
 
-def test_an_environments_own_mask_is_intersected_and_stays_non_empty():
+def test_own_mask_is_intersected_and_not_empty():
     env = StochasticActionSets(Recorder(mask=[1, 0, 1]), 0.1)
     masks, _ = random_masks(env, 20_000)
     counts = np.bincount(set_numbers(masks), minlength=8)
-    assert_frequencies(counts, independent_law([0.1, 0.0, 0.1]))
+    assert_frequencies(counts, independent_set_probs([0.1, 0.0, 0.1]))
 
 
-def test_taxis_own_mask_is_respected():
+def test_taxis_mask_is_respected():
     env = StochasticActionSets(gym.make(TAXI), 0.3)
     obs, info = env.reset(seed=0)
     rng = np.random.default_rng(0)
@@ -103,7 +106,7 @@ def test_taxis_own_mask_is_respected():
             obs, info = env.reset()
 
 
-def test_wrapping_leaves_the_environments_own_randomness_alone():
+def test_wrapping_leaves_randomness_alone():
     """With everything available, the wrapped environment plays as the bare one."""
     bare, wrapped = gym.make("CartPole-v1"), gym.make("CartPole-v1")
     wrapped = StochasticActionSets(wrapped, 1.0, mask_in_observation=False)
@@ -114,7 +117,7 @@ def test_wrapping_leaves_the_environments_own_randomness_alone():
         assert data_equivalence(one[:4], other[:4], exact=True)
 
 
-def test_a_seed_replays_a_wrapped_environment():
+def test_seed_replays_sets():
     first, second, other = (
         random_masks(StochasticActionSets(gym.make("CartPole-v1"), 0.5), 100, seed)[0]
         for seed in (0, 0, 1)
@@ -123,7 +126,7 @@ def test_a_seed_replays_a_wrapped_environment():
     assert (first != other).any()
 
 
-def test_an_unavailable_action_does_not_reach_the_environment():
+def test_unavailable_action_does_not_reach_environment():
     recorder = Recorder()
     env = StochasticActionSets(recorder, [0.0, 1.0, 0.0])
     env.reset(seed=0)
@@ -135,7 +138,7 @@ def test_an_unavailable_action_does_not_reach_the_environment():
     assert recorder.taken == [1]
 
 
-def test_a_noop_does_not_step_the_environment_and_costs_the_penalty():
+def test_noop_does_not_step_and_costs_penalty():
     recorder = Recorder()
     env = StochasticActionSets(
         recorder, [0.0, 1.0, 0.0], on_unavailable="noop", unavailable_penalty=2.0
@@ -147,7 +150,7 @@ def test_a_noop_does_not_step_the_environment_and_costs_the_penalty():
     np.testing.assert_array_equal(info["action_mask"], [0, 1, 0])
 
 
-def test_a_dict_observation_keeps_its_keys():
+def test_dict_observation_keeps_keys():
     env = gym.make("CartPole-v1")
     env = gym.wrappers.TransformObservation(
         env,
@@ -162,7 +165,7 @@ def test_a_dict_observation_keeps_its_keys():
     assert obs in env.observation_space
 
 
-def test_a_space_that_does_not_start_at_zero_is_served():
+def test_action_space_with_start():
     recorder = Recorder()
     recorder.action_space = gym.spaces.Discrete(3, start=5)
     env = StochasticActionSets(recorder, [1.0, 0.0, 1.0])
@@ -172,54 +175,56 @@ def test_a_space_that_does_not_start_at_zero_is_served():
         env.step(6)
 
 
-def test_a_continuous_action_space_is_an_error():
+def test_continuous_actions_error():
     with pytest.raises(ValueError, match="need a Discrete action space, got Box"):
         StochasticActionSets(gym.make("Pendulum-v1"))
 
 
-def test_a_law_by_state_needs_a_discrete_observation():
+def test_distribution_by_state_needs_discrete_observation():
     with pytest.raises(ValueError, match="are not numbered"):
         StochasticActionSets(gym.make("CartPole-v1"), Independent(np.full((5, 2), 0.5)))
 
 
-def test_a_mask_of_the_wrong_shape_is_named():
+def test_mask_of_wrong_shape_error():
     env = StochasticActionSets(Recorder(mask=[1, 1]), 0.5)
     with pytest.raises(ValueError, match=r"info\['action_mask'\] must have .* \(3,\)"):
         env.reset()
 
 
-def test_an_environment_that_offers_nothing_is_named():
-    with pytest.raises(
-        ValueError, match="offers no action in a state that is not final"
-    ):
+def test_empty_mask_error():
+    with pytest.raises(ValueError, match=r"info\['action_mask'\] offers no action"):
         MaskInObservation(Recorder(mask=[0, 0, 0])).reset()
 
 
 @pytest.mark.parametrize("wrapper", [MaskInObservation, StochasticActionSets])
-def test_a_final_state_that_offers_nothing_counts_as_offering_everything(wrapper):
-    env = wrapper(Recorder(mask=[1, 1, 1], final_mask=[0, 0, 0]))
+@pytest.mark.parametrize("truncates", [False, True])
+def test_empty_final_mask_counts_as_full(wrapper, truncates):
+    """Nobody acts in the last state of an episode, terminated or truncated."""
+    env = wrapper(Recorder([1, 1, 1], final_mask=[0, 0, 0], truncates=truncates))
     _, info = env.reset(seed=0)
-    obs, _, terminated, _, info = env.step(int(info["action_mask"].argmax()))
-    assert terminated
+    obs, _, terminated, truncated, info = env.step(int(info["action_mask"].argmax()))
+    assert (terminated, truncated) == (not truncates, truncates)
     assert obs["action_mask"].any()
+    if wrapper is MaskInObservation:
+        assert obs["action_mask"].all()
 
 
-def test_a_law_that_excludes_all_that_is_possible_is_an_error():
+def test_infeasible_distribution_error():
     env = StochasticActionSets(Recorder(mask=[0, 0, 1]), Explicit([[1, 1, 0]], [1.0]))
-    with pytest.raises(ValueError, match="no set of the law contains an action"):
+    with pytest.raises(ValueError, match="no possible action is ever available"):
         env.reset()
 
 
-def test_a_mask_in_the_info_goes_into_the_observation():
+def test_mask_from_info_goes_into_observation():
     env = MaskInObservation(gym.make(TAXI))
     obs, info = env.reset(seed=0)
     expected = env.unwrapped.action_mask(int(obs["observation"]))
-    for told in (obs["action_mask"], info["action_mask"], env.action_masks()):
-        np.testing.assert_array_equal(told, expected)
+    for mask in (obs["action_mask"], info["action_mask"], env.action_masks()):
+        np.testing.assert_array_equal(mask, expected)
     assert obs in env.observation_space
 
 
-def test_a_mask_from_a_method_goes_into_the_observation():
+def test_mask_from_method_goes_into_observation():
     inner = InvalidActionEnvDiscrete(dim=6, n_invalid_actions=3)
     env = MaskInObservation(inner)
     obs, _ = env.reset(seed=0)
@@ -228,12 +233,12 @@ def test_a_mask_from_a_method_goes_into_the_observation():
         obs, *_ = env.step(inner.state)
 
 
-def test_no_mask_anywhere_is_an_error():
-    with pytest.raises(ValueError, match=r"tells no action mask: return info\['action"):
+def test_no_mask_error():
+    with pytest.raises(ValueError, match=r"provides no action mask: return info\['act"):
         MaskInObservation(gym.make("CartPole-v1")).reset()
 
 
-def test_an_unavailable_action_is_repaired_and_an_available_one_kept():
+def test_repair_replaces_only_unavailable_actions():
     recorder = Recorder(mask=[1, 0, 1])
     env = RepairAction(recorder)
     env.reset(seed=0)
@@ -245,7 +250,7 @@ def test_an_unavailable_action_is_repaired_and_an_available_one_kept():
     assert recorder.taken == [2] * 10
 
 
-def test_a_seed_replays_the_repairs():
+def test_seed_replays_repairs():
     taken = []
     for _ in range(2):
         recorder = Recorder(mask=[1, 0, 1])
@@ -257,8 +262,24 @@ def test_a_seed_replays_the_repairs():
     assert taken[0] == taken[1]
 
 
-def test_a_mask_blind_agent_runs_on_a_repaired_environment():
-    from stable_baselines3 import DQN
+def test_mask_blind_agent_is_repaired():
+    """DQN acts outside the sets; without the repairs the environment would raise."""
 
-    env = RepairAction(gym.make("SAS/SanFrancisco-v0", mask_in_observation=False))
-    DQN("MlpPolicy", env, learning_starts=10, seed=0).learn(200)
+    class CountRepairs(gym.Wrapper):
+        repairs = steps = 0
+
+        def step(self, action):
+            *returned, info = self.env.step(action)
+            self.repairs += info["repaired"]
+            self.steps += 1
+            return *returned, info
+
+    bare = gym.make("SAS/SanFrancisco-v0", mask_in_observation=False)
+    env = CountRepairs(RepairAction(bare))
+    model = DQN("MlpPolicy", env, learning_starts=10, seed=0).learn(200)
+    assert model._n_updates > 0
+    assert env.steps == 200
+    assert 0 < env.repairs < 200
+    blind = DQN("MlpPolicy", bare, learning_starts=10, seed=0)
+    with pytest.raises(ValueError, match="unavailable action"):
+        blind.learn(200)

@@ -1,4 +1,4 @@
-"""Decision lists earn their values in play, and act like agents."""
+"""Decision lists have their planned values in play, and act like agents."""
 
 import gymnasium as gym
 import numpy as np
@@ -22,7 +22,7 @@ from sas_gym.planning import (
 
 
 def play(env, policy, num_episodes, seed):
-    """Return what `predict` earns an episode, its memory handed on, in every lane."""
+    """Return the episodes' returns of `predict`, with its memory passed on."""
     obs, _ = env.reset(seed=seed)
     start, memory = np.ones(env.num_envs, bool), None
     running, finished = np.zeros(env.num_envs), [[] for _ in range(env.num_envs)]
@@ -32,15 +32,15 @@ def play(env, policy, num_episodes, seed):
         obs, reward, terminated, truncated, _ = env.step(action)
         running += reward
         start = terminated | truncated
-        for lane in np.flatnonzero(start):
-            finished[lane].append(running[lane])
+        for env_index in np.flatnonzero(start):
+            finished[env_index].append(running[env_index])
         running[start] = 0.0
     return np.array([returns[:share] for returns in finished]).ravel()
 
 
 @pytest.mark.parametrize("availability", [0.2, 0.8])
-def test_the_optimal_policy_earns_its_value_on_the_map(availability):
-    """Lists that differ by the step, counted in the memory that `predict` hands on."""
+def test_optimal_return_in_play_on_the_map(availability):
+    """Rankings that differ by step, counted in the memory that `predict` returns."""
     env = gym.make_vec("SAS/SanFrancisco-v0", 1000, availability=availability)
     plan = backward_induction(env.unwrapped.tabular().replace(horizon=30))
     assert plan.mean_return == optimal_return(env)
@@ -48,7 +48,7 @@ def test_the_optimal_policy_earns_its_value_on_the_map(availability):
 
 
 @pytest.mark.parametrize("make", [oblivious_policy, lambda mdp: solve(mdp).policy])
-def test_policies_earn_their_values_in_the_bay_area(make):
+def test_values_in_play_in_the_bay_area(make):
     env = gym.make_vec("SAS/BayArea-v0", 500, availability=0.5, bridge_availability=0.1)
     mdp = env.unwrapped.tabular()
     policy = make(mdp)
@@ -58,7 +58,7 @@ def test_policies_earn_their_values_in_the_bay_area(make):
 
 @settings(max_examples=8)
 @given(mdp=mdps)
-def test_policies_earn_their_values_in_any_mdp(mdp):
+def test_values_in_play_in_any_mdp(mdp):
     mdp = mdp.replace(gamma=1.0, horizon=6)
     plan = backward_induction(mdp)
     env = SASVectorEnv(mdp, 500, max_episode_steps=6)
@@ -69,7 +69,7 @@ def test_policies_earn_their_values_in_any_mdp(mdp):
         assert returns[0] == pytest.approx(plan.mean_return)
 
 
-def test_no_policy_beats_the_optimal_one_nor_the_oblivious_where_all_is_open():
+def test_oblivious_policy_is_optimal_only_if_all_is_available():
     for availability in (0.3, 1.0):
         mdp = SanFrancisco(availability).tabular().replace(horizon=30)
         best = solve(mdp).mean_return
@@ -78,7 +78,7 @@ def test_no_policy_beats_the_optimal_one_nor_the_oblivious_where_all_is_open():
         assert random < ignoring < best or (ignoring == best and availability == 1)
 
 
-def test_a_decision_list_can_be_read():
+def test_ranking_is_readable():
     """What to do at the San Francisco end of the bridge, as it fails more and more."""
     marin, peninsula, bridge, wait = 0, 1, 2, 4
     often, rarely = (BayArea(0.5, p).tabular() for p in (0.5, 0.05))
@@ -90,7 +90,7 @@ def test_a_decision_list_can_be_read():
     assert DecisionListPolicy([[[0, 1]], [[1, 0]]]).ranking(0, step=1) == [1, 0]
 
 
-def test_a_policy_is_an_agent_of_stable_baselines():
+def test_policy_predicts_like_stable_baselines3():
     env = gym.make("SAS/SanFrancisco-v0", availability=0.4)
     mdp = env.unwrapped.tabular()
     policy = policy_iteration(mdp).policy
@@ -105,7 +105,7 @@ def test_a_policy_is_an_agent_of_stable_baselines():
         assert np.isfinite(mean)
 
 
-def test_a_policy_survives_being_saved(tmp_path):
+def test_save_and_load(tmp_path):
     for mdp in (random_mdp(0, gamma=0.9), random_mdp(0, horizon=4)):
         policy = solve(mdp).policy
         policy.save(tmp_path / "policy.npz")
@@ -116,24 +116,26 @@ def test_a_policy_survives_being_saved(tmp_path):
 @pytest.mark.parametrize(
     ("rankings", "message"),
     [
-        ([0, 1], r"lists of actions, \[S, A\]"),
-        ([[0.0, 1.0]], "lists of actions"),
+        ([0, 1], r"numbers of actions, of shape \(S, A\)"),
+        ([[0.0, 1.0]], "numbers of actions"),
         ([[0, 0]], r"different actions of 0 to 1, best first, .* got \[0, 0\]"),
         ([[0, 2]], r"got \[0, 2\]"),
         ([[-1, -1]], r"got \[-1, -1\]"),
     ],
 )
-def test_a_list_that_makes_no_sense_is_named(rankings, message):
+def test_invalid_rankings_error(rankings, message):
     with pytest.raises(ValueError, match=message):
         DecisionListPolicy(rankings)
 
 
-def test_a_policy_says_what_it_cannot_act_on():
+def test_invalid_observation_error():
     policy = DecisionListPolicy([[0, 1], [1, 0]])
     for number in (0.5, -1, 2):
         with pytest.raises(ValueError, match="the number of a state, 0 to 1"):
             policy.predict({"observation": number, "action_mask": [1, 1]})
-    with pytest.raises(ValueError, match=r"no action is available in lanes \[1\]"):
+    with pytest.raises(
+        ValueError, match=r"no action is available in environments \[1\]"
+    ):
         policy(np.array([0, 1]), np.array([[1, 0], [0, 0]]))
-    with pytest.raises(ValueError, match="the lists differ by the step"):
+    with pytest.raises(ValueError, match="its own rankings for each step"):
         DecisionListPolicy([[[0, 1]]])(np.array([0]), np.ones((1, 2)))

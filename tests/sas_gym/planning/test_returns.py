@@ -1,4 +1,4 @@
-"""The best and the random return of every task, as it is played."""
+"""The optimal and the random return of every environment."""
 
 import json
 
@@ -19,16 +19,17 @@ from sas_gym import (
 )
 from sas_gym.action_sets import Grouped
 from sas_gym.planning import (
+    TabularSASMDP,
     normalized_score,
     optimal_return,
     random_return,
     reference_return,
 )
-from sas_gym.planning._reference import PATH
+from sas_gym.planning._returns import PATH
 from sas_gym.planning.approximations.__main__ import AVAILABILITIES
 
 
-def test_returns_are_those_of_the_environment_as_it_is_played():
+def test_returns_depend_on_time_limit_and_discount():
     single = gym.make("SAS/SanFrancisco-v0", availability=0.4)
     vector = gym.make_vec("SAS/SanFrancisco-v0", 3, availability=0.4)
     assert optimal_return(single) == optimal_return(vector)
@@ -41,17 +42,19 @@ def test_returns_are_those_of_the_environment_as_it_is_played():
     assert optimal_return(gym.make("SAS/ThetaTwoTheta-v0")) == 0
 
 
-def test_scores_are_0_for_random_play_and_1_for_the_optimum():
+def test_normalized_score_is_0_for_random_and_1_for_optimal():
     env = gym.make("SAS/SanFrancisco-v0")
     returns = [random_return(env), optimal_return(env), 0.0]
     np.testing.assert_allclose(normalized_score(env, returns)[:2], [0, 1], atol=1e-12)
-    with pytest.raises(ValueError, match="random play is optimal here"):
+    with pytest.raises(
+        ValueError, match="the random policy is optimal in this environment"
+    ):
         normalized_score(gym.make("SAS/ThetaTwoTheta-v0"), [0.0])
 
 
 @pytest.mark.parametrize("availability", AVAILABILITIES)
-@pytest.mark.parametrize("env_id", [task.id for task in SPECS])
-def test_every_task_has_its_optimum_at_every_availability(env_id, availability):
+@pytest.mark.parametrize("env_id", [spec.id for spec in SPECS])
+def test_every_id_has_returns_at_every_availability(env_id, availability):
     env = gym.make(env_id, availability=availability)
     best, random = optimal_return(env), random_return(env)
     assert np.isfinite([best, random]).all()
@@ -60,12 +63,11 @@ def test_every_task_has_its_optimum_at_every_availability(env_id, availability):
 
 
 @pytest.mark.parametrize("env_id", ["SAS/Maze-v0", "SAS/Recommender-v0"])
-def test_more_availability_is_worth_more_and_errors_are_small(env_id):
+def test_reference_optimum_grows_with_availability(env_id):
     optima = []
     for availability in AVAILABILITIES:
         env = gym.make(env_id, availability=availability)
-        limit = None if env.spec is None else env.spec.max_episode_steps
-        known = reference_return(env.unwrapped, limit)
+        known = reference_return(env)
         assert known.optimal_error < 0.01 * (known.optimal - known.random)
         assert known.random_error < 0.01 * (known.optimal - known.random)
         optima.append(known.optimal)
@@ -73,13 +75,13 @@ def test_more_availability_is_worth_more_and_errors_are_small(env_id):
 
 
 @pytest.mark.parametrize("env_id", ["SAS/Maze-v0", "SAS/Recommender-v0"])
-def test_random_play_has_the_return_that_is_shipped(env_id):
+def test_random_policy_has_its_reference_return(env_id):
     env = gym.make_vec(env_id, 1000, availability=0.4)
     returns = episode_returns(env, RandomPolicy(seed=1), 2000, seed=1)
     assert_mean(returns, random_return(env))
 
 
-def test_what_was_not_computed_says_how_to_compute_it():
+def test_unknown_settings_error_names_the_command():
     how = "python -m sas_gym.planning.approximations"
     for env in (
         gym.make("SAS/Maze-v0", availability=0.3),
@@ -96,15 +98,31 @@ def test_what_was_not_computed_says_how_to_compute_it():
         optimal_return(gym.make("SAS/Maze-v0"), gamma=0.9)
 
 
-def test_a_task_of_which_nothing_is_known_says_so():
+def test_unknown_task_error():
     class Mine(Maze):
         pass
 
-    with pytest.raises(ValueError, match="the optimum of Mine is not known"):
-        optimal_return(SASVectorEnv(Mine(), 1, max_episode_steps=80))
+    env = SASVectorEnv(Mine(), 1, max_episode_steps=80)
+    for known in (optimal_return, random_return):
+        with pytest.raises(ValueError, match="the returns of Mine are not known"):
+            known(env)
 
 
-def test_the_data_tell_the_settings_that_they_are_for():
+def test_optimal_return_builds_the_arrays_once(monkeypatch):
+    built = []
+    build = TabularSASMDP.__init__
+
+    def counting(self, *args, **kwargs):
+        built.append(self)
+        build(self, *args, **kwargs)
+
+    env = gym.make("SAS/SanFrancisco-v0", availability=0.2)
+    monkeypatch.setattr(TabularSASMDP, "__init__", counting)
+    optimal_return(env, gamma=0.9)
+    assert len(built) == 1
+
+
+def test_reference_data_have_settings():
     for table in json.loads(PATH.read_text()).values():
         assert list(table["returns"]) == [str(p) for p in AVAILABILITIES]
         assert table["settings"]

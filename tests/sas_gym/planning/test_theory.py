@@ -1,8 +1,8 @@
 """Each statement of Chandak et al. (2020) as a test that could refute it.
 
 All is exact: small random SAS-MDPs, summed over states, sets and actions. What a
-statement is held against is worked out here by another way, from `small_mdps`: values
-by autograd, trajectories one by one, minima by a numerical minimiser.
+statement is compared with is computed in another way, from `brute_force`: values by
+autograd, trajectories one by one, minima by a numerical minimiser.
 """
 
 import itertools
@@ -10,7 +10,7 @@ import itertools
 import numpy as np
 import pytest
 import torch as th
-from helpers.small_mdps import LAWS, random_mdp
+from helpers.small_mdps import KINDS, random_mdp
 from helpers.trajectories import exact_objective, trajectories
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -29,7 +29,7 @@ NUM_FEATURES = 2
 problems = st.builds(
     lambda seed, kind, horizon, ends: problem(seed, kind, horizon, ends),
     seed=st.integers(0, 10**6),
-    kind=st.sampled_from(LAWS),
+    kind=st.sampled_from(KINDS),
     horizon=st.sampled_from([None, 1, 4]),
     ends=st.booleans(),
 )
@@ -61,9 +61,9 @@ def test_lemma_1_degenerates_to_the_policy_gradient_theorem_if_all_is_available(
     """And only then: with sets, the ordinary formula is not the gradient."""
     for availability, is_equal in ((1.0, True), (0.5, False)):
         mdp, theta, features = problem(3)
-        mdp = mdp.replace(action_sets=np.where(mdp.possible_actions, availability, 0))
-        scores = np.where(mdp.possible_actions, features @ theta, -np.inf)
-        pi = np.exp(scores) / np.exp(scores).sum(axis=1, keepdims=True)
+        mdp = mdp.replace(action_sets=availability)
+        logits = np.where(mdp.possible_actions, features @ theta, -np.inf)
+        pi = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
         transition = mdp.transition_matrix.toarray().reshape(*mdp.reward.shape, -1)
         moves = np.einsum("sa,sat->st", pi, transition)
         system = np.eye(3) - mdp.gamma * moves
@@ -101,13 +101,13 @@ def test_property_1_is_the_hessian_of_the_trajectory_log_likelihood(gamma, ends)
     rng = np.random.default_rng(0)
     theta, features = rng.normal(size=(2, 2)), rng.normal(size=(2 + ends, 2))
     fisher = fisher_matrix(enumerate_policy(mdp, theta, features))
-    chances = [chance for chance, _ in trajectories(mdp, th.tensor(theta), features)]
-    assert sum(chances) == pytest.approx(1)
+    probs = [prob for prob, _ in trajectories(mdp, th.tensor(theta), features)]
+    assert sum(probs) == pytest.approx(1)
 
     def log_likelihood(parameters):
-        told = trajectories(mdp, parameters.reshape(2, 2), features)
-        logs = th.stack([log for _, log in told])
-        return th.tensor(chances, dtype=th.double) @ logs
+        pairs = trajectories(mdp, parameters.reshape(2, 2), features)
+        logs = th.stack([log for _, log in pairs])
+        return th.tensor(probs, dtype=th.double) @ logs
 
     hessian = th.autograd.functional.hessian(log_likelihood, th.tensor(theta).ravel())
     np.testing.assert_allclose(fisher, -hessian.numpy(), atol=1e-10)
@@ -119,9 +119,9 @@ def test_property_1_is_the_mean_outer_product_of_the_trajectory_score():
     theta, features = np.random.default_rng(0).normal(size=(2, 2, 2))
     parameters = th.tensor(theta, requires_grad=True)
     outer = np.zeros((4, 4))
-    for chance, log in trajectories(mdp, parameters, features):
+    for prob, log in trajectories(mdp, parameters, features):
         (score,) = th.autograd.grad(log, parameters, retain_graph=True)
-        outer += chance * np.outer(score, score)
+        outer += prob * np.outer(score, score)
     fisher = fisher_matrix(enumerate_policy(mdp, theta, features))
     np.testing.assert_allclose(fisher, outer, atol=1e-10)
 
@@ -140,7 +140,7 @@ def compatible_fit(cases):
 def test_lemma_3_the_compatible_weights_are_the_natural_gradient(problem):
     """Up to the null space of F, and nothing more.
 
-    F is singular as soon as a direction u shifts the scores of all actions of every
+    F is singular as soon as a direction u shifts the logits of all actions of every
     set that occurs by the same amount: then psi^T u = 0 in every case that occurs. The
     minimisers w are exactly the solutions of F w = grad J, which has some, since grad J
     lies in the range of F. They are the shortest one, F^+ grad J, plus any u in the
@@ -157,7 +157,7 @@ def test_lemma_3_the_compatible_weights_are_the_natural_gradient(problem):
 
     eigenvalues, vectors = np.linalg.eigh(fisher)
     free = vectors[:, eigenvalues < 1e-10 * max(eigenvalues[-1], 1e-300)]
-    # One direction a feature at least: the same shift for all actions.
+    # One direction per feature at least: the same shift for all actions.
     assert free.shape[1] >= NUM_FEATURES
     for u in free.T:
         other = shortest + 3 * u
@@ -194,7 +194,7 @@ def baselines(cases, rng):
 
 
 def estimator_mean(cases, weight):
-    """Sum of psi times a weight [T, S, K, A] over time, states, sets and actions."""
+    """Sum of psi times a weight over time, states, sets and actions."""
     return np.einsum("tska,skad->d", cases.weights * weight, cases.score)
 
 
@@ -228,27 +228,27 @@ def test_property_2_does_not_hold_for_a_baseline_that_depends_on_the_action():
 
 
 @few
-@given(seed=st.integers(0, 10**6), kind=st.sampled_from(LAWS))
+@given(seed=st.integers(0, 10**6), kind=st.sampled_from(KINDS))
 def test_lemma_4_gives_the_weights_of_least_variance(seed, kind):
     mdp, theta, features = problem(seed, kind)
     cases = enumerate_policy(mdp, theta, features)
     v_hat, q_bar, _ = baselines(cases, np.random.default_rng(seed))
-    chance = cases.weights[0] / cases.weights.sum()
-    shape = chance.shape
+    prob = cases.weights[0] / cases.weights.sum()
+    shape = prob.shape
     q = np.broadcast_to(cases.q_values[0, :, None], shape)
     columns = [np.broadcast_to(v_hat[:, None, None], shape)]
     columns.append(np.broadcast_to(q_bar[..., None], shape))
     b = cases.score[..., None] * np.stack(columns, axis=-1)[..., None, :]
     c = cases.score * q[..., None]
-    b_b = np.einsum("ska,skadi,skadj->ij", chance, b, b)
-    b_c = np.einsum("ska,skadi,skad->i", chance, b, c)
+    b_b = np.einsum("ska,skadi,skadj->ij", prob, b, b)
+    b_c = np.einsum("ska,skadi,skad->i", prob, b, c)
     if np.linalg.cond(b_b) > 1e4:  # The two baselines are one: any mixture is best.
         return
 
     def variance(weights):
         estimate = c + b @ weights
-        mean = np.einsum("ska,skad->d", chance, estimate)
-        return (chance * (estimate**2).sum(axis=-1)).sum() - mean @ mean
+        mean = np.einsum("ska,skad->d", prob, estimate)
+        return (prob * (estimate**2).sum(axis=-1)).sum() - mean @ mean
 
     best = -np.linalg.solve(b_b, b_c)
     found = minimize(variance, [-0.5, -0.5], method="Nelder-Mead", tol=1e-12)
@@ -264,28 +264,30 @@ def q_learning(mdp, num_sweeps, seed, *, masked):
     """
     rng = np.random.default_rng(seed)
     state, action = np.argwhere(mdp.possible_actions).T
-    law, q = mdp.action_sets, np.zeros(mdp.reward.shape)
-    lacking = np.where(mdp.possible_actions, 0.0, -np.inf)
+    action_sets, q = mdp.action_sets, np.zeros(mdp.reward.shape)
+    impossible = np.where(mdp.possible_actions, 0.0, -np.inf)
     for sweep in range(num_sweeps):
         next_state, reward, ended = mdp.transition(state, action, rng)
-        row = rng.random((len(state), law.num_uniforms(mdp.num_actions)))
-        ahead = (q + lacking)[next_state]
+        uniforms = rng.random((len(state), action_sets.num_uniforms(mdp.num_actions)))
+        possible = mdp.possible(next_state)
+        ahead = (q + impossible)[next_state]
         if masked:
-            ahead = np.where(law.sets_from(row, next_state), ahead, -np.inf)
+            mask = action_sets.sets_from(uniforms, next_state, possible)
+            ahead = np.where(mask, ahead, -np.inf)
         target = reward + mdp.gamma * np.where(ended, 0.0, ahead.max(axis=1))
         q[state, action] += (1 + 0.1 * sweep) ** -0.8 * (target - q[state, action])
-    return q + lacking
+    return q + impossible
 
 
 def test_sas_q_learning_reduces_to_q_learning_if_all_is_available():
     mdp = random_mdp(1, 4, 3, ends=True, gamma=0.8)
-    everything = mdp.replace(action_sets=np.where(mdp.possible_actions, 1.0, 0.0))
+    everything = mdp.replace(action_sets=1.0)
     for task, is_equal in ((everything, True), (mdp, False)):
         ours, plain = (q_learning(task, 500, 0, masked=m) for m in (True, False))
         assert np.array_equal(ours, plain) == is_equal
 
 
-@pytest.mark.parametrize("kind", LAWS)
+@pytest.mark.parametrize("kind", KINDS)
 def test_sas_q_learning_finds_the_values_of_the_planner(kind):
     """As Boutilier et al. (2018) state it, for a table; plain Q-learning does not."""
     mdp = random_mdp(2, 4, 3, kind, ends=True, gamma=0.7)

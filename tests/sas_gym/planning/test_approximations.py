@@ -2,19 +2,20 @@
 
 import numpy as np
 import pytest
-from helpers.statistical import ERROR_RATE, all_masks, assert_mean, independent_law
+from helpers.brute_force import independent_set_probs
+from helpers.statistical import ERROR_RATE, assert_mean
 from scipy import stats
 
-from sas_gym import Maze, SASVectorEnv, episode_returns
+from sas_gym import Maze, Recommender, SASVectorEnv, episode_returns
 from sas_gym.planning import backward_induction
+from sas_gym.planning._action_probs import subsets
 from sas_gym.planning.approximations._maze import GridPolicy, MazeGrid
-from sas_gym.planning.approximations._recommender import FittedPlan
-from sas_gym.planning.approximations._recommender_bounds import (
+from sas_gym.planning.approximations._recommender import (
+    FittedPlan,
     bounds,
-    earned,
+    plan_returns,
     relaxed_excess,
 )
-from sas_gym.tasks._recommender import Recommender
 
 
 def free_positions(maze, num_positions, seed):
@@ -22,7 +23,7 @@ def free_positions(maze, num_positions, seed):
     return position[maze.is_free(position)]
 
 
-def test_interpolation_is_right_for_a_plane():
+def test_interpolation_reproduces_a_plane():
     grid = MazeGrid(Maze(walls=(), goal=(0.9, 0.9, 0.9, 0.9)), 10)
     # Within the outermost centres: beyond them values are held.
     position = 0.05 + 0.9 * free_positions(grid.maze, 500, seed=0)
@@ -32,7 +33,7 @@ def test_interpolation_is_right_for_a_plane():
     )
 
 
-def test_nothing_leaks_through_a_wall():
+def test_interpolation_stays_on_one_side_of_a_wall():
     """Neighbours that have weight lie on one's own side of the walls, and near."""
     grid = MazeGrid(Maze(), 20)
     position = free_positions(grid.maze, 2000, seed=0)
@@ -49,7 +50,7 @@ def test_nothing_leaks_through_a_wall():
     assert not (behind & above & (near[:, 1] < 0.30)).any()
 
 
-def test_a_maze_whose_answer_is_known_is_solved():
+def test_maze_grid_solves_a_known_case():
     """Straight up, without noise: three actions of five micro-steps from 0.1 to 0.7."""
     maze = Maze(
         walls=(),
@@ -63,7 +64,7 @@ def test_a_maze_whose_answer_is_known_is_solved():
     assert found.mean_return == pytest.approx(100 - 3 * 0.05, abs=0.02)
 
 
-def test_a_coarse_grid_already_has_the_value_of_its_policy():
+def test_maze_grid_value_equals_return_in_play():
     maze = Maze(availability=0.5)
     grid = MazeGrid(maze, 40)
     found = backward_induction(grid.tabular(24, seed=0).replace(horizon=80))
@@ -79,7 +80,7 @@ def small_shop():
 
 
 def exact_values(task, state, left):
-    """Best mean returns of contexts [N, ...]: every set, every decision of the user."""
+    """Best mean returns of contexts: every set, every decision of the user."""
     if left == 0:
         return np.zeros(len(state))
     q = []
@@ -90,9 +91,9 @@ def exact_values(task, state, left):
         )
         p = task.purchase_probability(state)[:, product]
         q.append(p * (task.profit[product] + bought) + (1 - p) * refused)
-    law = independent_law(np.full(task.num_actions, 0.5))[1:]
-    masks = all_masks(task.num_actions)[1:]
-    return np.where(masks, np.array(q).T[:, None], -np.inf).max(axis=2) @ law
+    probs = independent_set_probs(np.full(task.num_actions, 0.5))[1:]
+    masks = subsets(task.num_actions)[1:]
+    return np.where(masks, np.array(q).T[:, None], -np.inf).max(axis=2) @ probs
 
 
 @pytest.fixture(scope="module")
@@ -108,7 +109,7 @@ def poor_plan(shop):
 
 @pytest.fixture(scope="module")
 def blind_plan(shop):
-    """A plan that sees nothing ahead: what it is out by is all that is to come."""
+    """A plan that sees nothing ahead: its error is all that is to come."""
     plan = FittedPlan(shop, num_contexts=40, num_features=2, seed=0)
     plan._weights[:] = 0.0
     return plan
@@ -117,35 +118,35 @@ def blind_plan(shop):
 @pytest.mark.parametrize(
     ("quality", "tightness"), [("poor_plan", 0.05), ("blind_plan", 0.5)]
 )
-def test_bounds_hold_the_exact_optimum_between_them(quality, tightness, shop, request):
-    """With the same users, drawn first from the seed; error rate 1e-6 a side."""
+def test_bounds_enclose_the_exact_optimum(quality, tightness, shop, request):
+    """With the same users, drawn first from the seed; error rate 1e-6 on each side."""
     plan = request.getfixturevalue(quality)
     users = shop.reset(200, np.random.default_rng(7))
     exact = exact_values(shop, users, 3)
-    promised, lower = earned(plan, 200, np.random.default_rng(7))
+    predicted, lower = plan_returns(plan, 200, np.random.default_rng(7))
     excess = relaxed_excess(plan, 200, slack=20.0, rng=np.random.default_rng(7))
-    for above, below in ((promised + excess, exact), (exact, lower)):
+    for above, below in ((predicted + excess, exact), (exact, lower)):
         gap = above - below
         noise = gap.std(ddof=1) / np.sqrt(len(gap))
         assert gap.mean() > stats.norm.isf(1 - ERROR_RATE) * noise
         assert gap.mean() < tightness * exact.mean()
-    # The promise itself is no bound: the plan is out by more than that.
-    assert np.abs(promised - exact).mean() > 0.05
+    # The prediction itself is no bound: the plan is wrong by more than that.
+    assert np.abs(predicted - exact).mean() > 0.05
 
 
-def test_what_a_plan_earns_is_what_it_earns_in_play(shop, poor_plan):
-    """The estimate without luck agrees with returns, luck and all."""
+def test_plan_returns_equal_returns_in_play(shop, poor_plan):
+    """The estimate with little noise agrees with the returns themselves."""
 
     def policy(obs, mask):
         q = poor_plan.q_values(obs["observation"].astype(float))
         return np.where(mask == 1, q, -np.inf).argmax(axis=1)
 
-    _, lower = earned(poor_plan, 4000, np.random.default_rng(0))
+    _, lower = plan_returns(poor_plan, 4000, np.random.default_rng(0))
     returns = episode_returns(SASVectorEnv(shop, 4000), policy, 4000, seed=0)
     assert_mean(returns - lower, 0.0)
 
 
-def test_a_better_plan_closes_the_gap(shop):
+def test_good_plan_closes_the_gap(shop):
     plan = FittedPlan(shop, num_contexts=400, num_features=40, seed=0)
-    promised, lower, excess = bounds(plan, 400, 100, slack=0.5, seed=0)
-    assert lower.mean() == pytest.approx(promised.mean() + excess.mean(), rel=0.01)
+    predicted, lower, excess = bounds(plan, 400, 100, slack=0.5, seed=0)
+    assert lower.mean() == pytest.approx(predicted.mean() + excess.mean(), rel=0.01)

@@ -1,0 +1,155 @@
+"""Small agents and environments, and what training changes in them."""
+
+import copy
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+import torch as th
+from gymnasium import spaces
+from stable_baselines3.common.logger import KVWriter, Logger
+from stable_baselines3.common.vec_env import VecEnv, VecMonitor
+from torch.nn.utils import parameters_to_vector
+
+from sas_agents import SASNPG, SASPG, SASQ, make_vec_env
+
+EPISODE_STEPS = 10
+"""Length of the episodes of `make_maze`: the limit cuts them before the goal."""
+
+# Enough to learn something in a hundred steps.
+SHORT: dict[Any, dict[str, Any]] = {
+    SASPG: {"n_steps": 4, "critic_steps": 2},
+    SASNPG: {"n_steps": 4, "w_steps": 2},
+    SASQ: {
+        "learning_starts": 20,
+        "buffer_size": 500,
+        "batch_size": 8,
+        "train_freq": 4,
+        "gradient_steps": 1,
+        "target_update_interval": 40,
+    },
+}
+
+every_agent = pytest.mark.parametrize("agent", SHORT)
+episodic_agents = pytest.mark.parametrize("agent", [SASPG, SASNPG])
+
+
+def make_maze(n_envs: int = 2, seed: int = 0, **options: Any) -> VecEnv:
+    """Make mazes whose episodes all have `EPISODE_STEPS` steps."""
+    options = {"max_episode_steps": EPISODE_STEPS, **options}
+    return make_vec_env("SAS/Maze-v0", n_envs, seed=seed, env_kwargs=options)
+
+
+def maze_observations(n_envs: int = 50) -> Any:
+    """Return first observations with their masks."""
+    return make_maze(n_envs, seed=7).reset()
+
+
+def make_agent(
+    agent: Any, env: Any = None, policy: str = "LinearPolicy", **options: Any
+) -> Any:
+    """Make an agent with `SHORT` arguments, on `make_maze` by default."""
+    env = make_maze() if env is None else env
+    return agent(policy, env, **({"seed": 0} | SHORT[agent] | options))
+
+
+def twin_of(env: Any) -> VecEnv:
+    """Return environments in the same state; SB3's own wrappers cannot be copied."""
+    return VecMonitor(copy.deepcopy(env.unwrapped))
+
+
+def everything_learned(model: Any) -> dict[str, th.Tensor]:
+    """Return all that training changes, by name."""
+    tensors = {f"policy.{name}": p for name, p in model.policy.state_dict().items()}
+    for name in ("baseline_weights", "w"):
+        if hasattr(model, name):
+            tensors[name] = getattr(model, name)
+    for name in ("optimizer", "value_optimizer", "q_optimizer"):
+        if hasattr(model.policy, name):
+            state = getattr(model.policy, name).state_dict()["state"]
+            tensors |= {
+                f"{name}.{i}.{key}": value
+                for i, entries in state.items()
+                for key, value in entries.items()
+            }
+    return {name: tensor.clone() for name, tensor in tensors.items()}
+
+
+def assert_same(one: dict[str, th.Tensor], other: dict[str, th.Tensor]) -> None:
+    """Assert that tensors are equal to the last bit."""
+    assert one.keys() == other.keys()
+    differing = [name for name in one if not th.equal(one[name], other[name])]
+    assert differing == []
+
+
+def assert_differ(one: dict[str, th.Tensor], other: dict[str, th.Tensor]) -> None:
+    """Assert that some tensor differs."""
+    assert any(not th.equal(one[name], other[name]) for name in one)
+
+
+class Recorder(KVWriter):
+    """Keeps what is logged, one row per dump."""
+
+    def __init__(self) -> None:
+        self.rows: list[dict[str, Any]] = []
+
+    def write(self, key_values: Any, key_excluded: Any, step: int = 0) -> None:
+        """Keep a row."""
+        self.rows.append(dict(key_values))
+
+    def close(self) -> None:
+        """Do nothing: there is no file."""
+
+
+def logged_rows(model: Any, num_steps: int, **options: Any) -> list[dict[str, Any]]:
+    """Train and return what is logged, one row per dump."""
+    recorder = Recorder()
+    model.set_logger(Logger(None, [recorder]))
+    model.learn(num_steps, log_interval=1, **options)
+    return recorder.rows
+
+
+class Masked(gym.Env[Any, Any]):
+    """Any observations; three actions, of which the step number's is unavailable."""
+
+    def __init__(
+        self,
+        observation_space: spaces.Space[Any],
+        action_space: spaces.Space[Any] | None = None,
+    ) -> None:
+        self.observation_space = observation_space
+        self.action_space = action_space or spaces.Discrete(3)
+        self.num_steps = 0
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        """Start an episode of `EPISODE_STEPS` steps."""
+        super().reset(seed=seed)
+        if seed is not None:
+            self.observation_space.seed(seed)
+        self.num_steps = 0
+        return self.observation_space.sample(), {"action_mask": self.action_masks()}
+
+    def step(self, action: Any) -> Any:
+        """Take a step; its reward is the action's number."""
+        assert self.action_masks()[action], "unavailable"
+        self.num_steps += 1
+        ended = self.num_steps == EPISODE_STEPS
+        info = {"action_mask": self.action_masks(), "is_success": action == 2}
+        return self.observation_space.sample(), float(action), ended, False, info
+
+    def action_masks(self) -> Any:
+        """Return the action set."""
+        return (np.arange(3) != self.num_steps % 3).astype(np.int8)
+
+
+def explicit_scores(actor: Any, inputs: Any, mask: Any, actions: Any) -> th.Tensor:
+    """Differentiate the log probabilities one by one: one row of psi per sample."""
+    rows = []
+    for one, row, action in zip(inputs, mask, actions, strict=True):
+        actor.zero_grad()
+        logits = actor(one[None])[0]
+        available = th.where(row.bool(), logits, -th.inf)
+        available.log_softmax(dim=0)[action].backward()
+        rows.append(parameters_to_vector([p.grad for p in actor.parameters()]))
+    return th.stack(rows)

@@ -1,0 +1,200 @@
+"""What is logged is documented, and is what the documentation says."""
+
+import re
+
+import numpy as np
+import pytest
+import torch as th
+from gymnasium import spaces
+from helpers.agents import (
+    EPISODE_STEPS,
+    Masked,
+    every_agent,
+    explicit_scores,
+    logged_rows,
+    make_agent,
+    make_maze,
+)
+from stable_baselines3.common.vec_env import DummyVecEnv, VecMonitor
+from tensorboard.backend.event_processing import event_accumulator
+
+import sas_agents
+from sas_agents import SASNPG, SASPG, SASQ
+from sas_gym.masks import MASK_KEY
+
+
+def documented_keys(agent):
+    """Return the keys in those paragraphs of the package's docstring that name it."""
+    assert sas_agents.__doc__ is not None
+    keys: set[str] = set()
+    for paragraph in sas_agents.__doc__.split("\n\n"):
+        heading = paragraph.split("\n    ")[0]
+        if "All agents" in heading or re.search(rf"\b{agent.__name__}\b", heading):
+            keys |= set(re.findall(r"^ {4}(\w+/\w+): ", paragraph, re.MULTILINE))
+    return keys
+
+
+@every_agent
+def test_documented_keys_are_the_logged_keys(agent):
+    env = VecMonitor(DummyVecEnv([lambda: Masked(spaces.Discrete(4))] * 2))
+    logged = set().union(*logged_rows(make_agent(agent, env), 100))
+    logged = {key for key in logged if not key.startswith("time/")}
+    assert logged == documented_keys(agent)
+
+
+def rollout(agent):
+    """Return an agent that has learned a little, and its next rollout's numbers.
+
+    These are: the scores psi of the actions taken, the probabilities, the inputs of the
+    networks, the action sets and the returns.
+    """
+    model = make_agent(agent, n_steps=20)
+    model.learn(100)
+    _, callback = model._setup_learn(1)
+    model.collect_rollouts(model.env, callback, model.rollout_buffer, model.n_steps)
+    obs, actions, returns, _ = model.rollout_buffer.episodes()
+    inputs, mask = model.policy.preprocess(obs), obs[MASK_KEY]
+    psi = explicit_scores(model.policy.actor, inputs, mask, actions)
+    weights = model.policy.actor(inputs).detach().exp() * mask
+    return model, psi, weights / weights.sum(dim=1, keepdim=True), inputs, mask, returns
+
+
+def explained(prediction, returns):
+    return 1 - (returns - prediction).var() / returns.var()
+
+
+def assert_logged(model, expected):
+    logged = model.logger.name_to_value
+    for name, value in expected.items():
+        assert logged[f"train/{name}"] == pytest.approx(float(value), rel=1e-3), name
+
+
+def test_saspg_logs_what_is_documented():
+    """Each number equals a naive computation from one gradient per sample."""
+    model, psi, probs, inputs, mask, returns = rollout(SASPG)
+    with th.no_grad():
+        v = model.policy.value_net(inputs)[:, 0]
+        q_bar = (probs * model.policy.q_net(inputs)).sum(dim=1)
+    assert min(v.abs().min(), q_bar.abs().min()) > 0  # or there would be little to see
+    weights = model.baseline_weights
+    samples = psi * (returns + weights[0] * v + weights[1] * q_bar)[:, None]
+    norm = samples.mean(dim=0).norm()
+    num_updates = model._n_updates
+    model.train()
+    assert_logged(
+        model,
+        {
+            "n_updates": num_updates + 1,
+            "learning_rate": 0.2,
+            "value_learning_rate": 1.0,
+            "q_learning_rate": 1.0,
+            "entropy": -(probs * probs.clamp_min(1e-30).log()).sum(dim=1).mean(),
+            "action_set_size": mask.sum(dim=1).float().mean(),
+            "loss_v_hat": ((v - returns) ** 2).mean(),
+            "loss_q_bar": ((q_bar - returns) ** 2).mean(),
+            "explained_variance_v_hat": explained(v, returns),
+            "explained_variance_q_bar": explained(q_bar, returns),
+            "weight_v_hat": model.baseline_weights[0],
+            "weight_q_bar": model.baseline_weights[1],
+            "gradient_norm": norm,
+            "gradient_variance": samples.var(dim=0, correction=0).sum(),
+            "gradient_variance_without_baselines": (
+                ((psi * returns[:, None]) ** 2).sum(dim=1).mean() - norm**2
+            ),
+        },
+    )
+
+
+def test_sasnpg_logs_what_is_documented():
+    """The fit of w, step by step with one score per sample."""
+    model, psi, probs, _, mask, returns = rollout(SASNPG)
+    returns = returns - returns.mean()
+    w, error = model.w, returns
+    for _ in range(model.w_steps):
+        error = returns - psi @ w
+        w = w + 0.1 * psi.T @ error / len(error)
+    num_updates = model._n_updates
+    model.train()
+    assert_logged(
+        model,
+        {
+            "n_updates": num_updates + 1,
+            "learning_rate": 0.7,
+            "w_learning_rate": 0.1,
+            "entropy": -(probs * probs.clamp_min(1e-30).log()).sum(dim=1).mean(),
+            "action_set_size": mask.sum(dim=1).float().mean(),
+            "w_norm": w.norm(),
+            "explained_variance_w": explained(returns - error, returns),
+        },
+    )
+
+
+def test_action_set_size_and_entropy_of_full_sets():
+    row = logged_rows(make_agent(SASPG, make_maze(availability=1.0)), 40)[1]
+    assert row["train/action_set_size"] == 16
+    # The policy of the first rollout is uniform.
+    assert row["train/entropy"] == pytest.approx(np.log(16))
+
+
+def logged_scalars(path):
+    (run,) = path.iterdir()
+    events = event_accumulator.EventAccumulator(str(run)).Reload()
+    scalars = {tag: events.Scalars(tag) for tag in events.Tags()["scalars"]}
+    return run.name, {tag: [e.value for e in found] for tag, found in scalars.items()}
+
+
+@every_agent
+def test_tensorboard_gets_finite_numbers(agent, tmp_path):
+    model = make_agent(agent, tensorboard_log=tmp_path)
+    model.learn(400, log_interval=1)
+    name, scalars = logged_scalars(tmp_path)
+    assert name == f"{agent.__name__}_1"
+    # The maze has no successes; SB3 keeps the number of updates out of TensorBoard.
+    absent = {"rollout/success_rate", "train/n_updates"}
+    assert (documented_keys(agent) - absent) | {"time/fps"} == scalars.keys()
+    assert set(scalars["rollout/ep_len_mean"]) == {EPISODE_STEPS}
+    # At the start returns may be constant, and explain nothing.
+    assert all(np.isfinite(values[-1]) for values in scalars.values()), scalars
+
+
+@every_agent
+def test_tb_log_name(agent, tmp_path):
+    model = make_agent(agent, tensorboard_log=tmp_path)
+    model.learn(60, tb_log_name="mine")
+    assert logged_scalars(tmp_path)[0] == "mine_1"
+
+
+def test_verbose_prints_features(capsys):
+    make_agent(SASPG, verbose=1)
+    assert "Features of the state: FourierBasis" in capsys.readouterr().out
+
+
+@every_agent
+def test_rate_follows_schedule(agent):
+    model = make_agent(agent, learning_rate=lambda remaining: 0.5 * remaining)
+    rows = logged_rows(model, 300)
+    steps = np.array([row["time/total_timesteps"] for row in rows])
+    rates = np.array([row.get("train/learning_rate", np.nan) for row in rows])
+    valid = np.isfinite(rates) & (steps < 300)
+    assert valid.sum() > 5
+    # It is logged with the rollout after the one from which it was learned.
+    lag = 2 * EPISODE_STEPS if agent is not SASQ else 0
+    expected = 0.5 * (1 - (steps[valid] - lag) / 300)
+    np.testing.assert_allclose(rates[valid], expected, atol=0.5 * 8 / 300)
+
+
+def test_each_rate_has_its_own_schedule():
+    model = make_agent(
+        SASPG,
+        learning_rate=lambda remaining: remaining,
+        value_learning_rate=lambda remaining: 2 * remaining,
+        q_learning_rate=0.25,
+    )
+    row = logged_rows(model, 100)[-1]
+    assert row["train/value_learning_rate"] == 2 * row["train/learning_rate"] < 2
+    assert row["train/q_learning_rate"] == 0.25
+    policy = model.policy
+    assert policy.q_optimizer.param_groups[0]["lr"] == 0.25
+    model = make_agent(SASNPG, w_learning_rate=lambda remaining: 0.1 * remaining)
+    rates = [row["train/w_learning_rate"] for row in logged_rows(model, 100)[1:]]
+    assert rates[0] > rates[-1] > 0

@@ -1,0 +1,149 @@
+"""What is saved and loaded continues as if it had never stopped."""
+
+import numpy as np
+import pytest
+from helpers.agents import (
+    EPISODE_STEPS,
+    assert_differ,
+    assert_same,
+    episodic_agents,
+    every_agent,
+    everything_learned,
+    make_agent,
+    make_maze,
+    maze_observations,
+    twin_of,
+)
+
+from sas_agents import SASQ, VecMaskInObservation, make_vec_env
+
+
+@every_agent
+def test_set_parameters(agent):
+    model = make_agent(agent).learn(100)
+    other = make_agent(agent, seed=5)
+    assert_differ(everything_learned(model), everything_learned(other))
+    other.set_parameters(model.get_parameters())
+    assert_same(model.get_parameters()["policy"], other.get_parameters()["policy"])
+    obs = maze_observations()
+    np.testing.assert_array_equal(
+        model.predict(obs, deterministic=True)[0],
+        other.predict(obs, deterministic=True)[0],
+    )
+
+
+@every_agent
+def test_set_parameters_rejects_unknown_and_missing(agent):
+    model = make_agent(agent)
+    with pytest.raises(ValueError, match="wings"):
+        model.set_parameters({"wings": {}})
+    parameters = model.get_parameters()
+    del parameters["policy.optimizer"]
+    with pytest.raises(ValueError, match="do not match"):
+        model.set_parameters(parameters, exact_match=True)
+
+
+@every_agent
+@pytest.mark.parametrize("policy", ["LinearPolicy", "MlpPolicy"])
+def test_loaded_agent_predicts_the_same(agent, policy, tmp_path):
+    model = make_agent(agent, policy=policy).learn(100)
+    model.save(tmp_path / "model")
+    loaded = agent.load(tmp_path / "model")
+    assert_same(everything_learned(model), everything_learned(loaded))
+    obs = maze_observations()
+    np.testing.assert_array_equal(
+        model.predict(obs, deterministic=True)[0],
+        loaded.predict(obs, deterministic=True)[0],
+    )
+    if agent is not SASQ:
+        # The state of the generator that draws the actions is saved, too.
+        np.testing.assert_array_equal(model.predict(obs)[0], loaded.predict(obs)[0])
+
+
+@episodic_agents
+@pytest.mark.parametrize("policy", ["LinearPolicy", "MlpPolicy"])
+def test_interrupted_training_is_identical(agent, policy, tmp_path):
+    """Learn in one call, in two, and in two with saving and loading between them."""
+    # A rollout has 20 steps: each environment plays one episode, cut by the limit.
+    rollout = 2 * EPISODE_STEPS
+    models = [make_agent(agent, policy=policy) for _ in range(2)]
+    whole = models[0].learn(6 * rollout)
+    half = models[1].learn(3 * rollout)
+    half.save(tmp_path / "half")
+    env = twin_of(half.env)
+    half.learn(3 * rollout, reset_num_timesteps=False)
+    # With a seed, SB3 would seed the environment again; it would also reset it.
+    loaded = agent.load(tmp_path / "half", env=env, seed=None, force_reset=False)
+    assert_differ(everything_learned(loaded), everything_learned(half))
+    loaded.learn(3 * rollout, reset_num_timesteps=False)
+    assert whole.num_timesteps == loaded.num_timesteps == 6 * rollout
+    assert_same(everything_learned(whole), everything_learned(half))
+    assert_same(everything_learned(whole), everything_learned(loaded))
+
+
+def test_interrupted_q_learning_is_identical(tmp_path):
+    """The buffer is saved and loaded; SB3 leaves NumPy's random state to the user."""
+    model = make_agent(SASQ).learn(100)
+    model.save(tmp_path / "model")
+    model.save_replay_buffer(tmp_path / "buffer")
+    env, state = twin_of(model.env), np.random.get_state()  # noqa: NPY002
+    model.learn(100, reset_num_timesteps=False)
+    loaded = SASQ.load(tmp_path / "model", env=env, seed=None, force_reset=False)
+    loaded.load_replay_buffer(tmp_path / "buffer")
+    np.random.set_state(state)  # noqa: NPY002
+    assert_differ(everything_learned(loaded), everything_learned(model))
+    loaded.learn(100, reset_num_timesteps=False)
+    assert_same(everything_learned(model), everything_learned(loaded))
+
+
+@every_agent
+def test_training_continues_after_load(agent, tmp_path):
+    """A loaded agent learns on with a new environment, and counts its steps on."""
+    model = make_agent(agent).learn(60)
+    model.save(tmp_path / "model")
+    loaded = agent.load(tmp_path / "model", env=make_maze(seed=1))
+    assert_same(everything_learned(model), everything_learned(loaded))
+    loaded.learn(60, reset_num_timesteps=False)
+    assert_differ(everything_learned(model), everything_learned(loaded))
+    assert loaded.num_timesteps >= model.num_timesteps + 60
+
+
+@every_agent
+@pytest.mark.parametrize("policy", ["LinearPolicy", "MlpPolicy"])
+def test_policy_saved_alone(agent, policy, tmp_path):
+    model = make_agent(agent, policy=policy).learn(100)
+    model.policy.save(tmp_path / "policy")
+    loaded = type(model.policy).load(tmp_path / "policy")
+    obs = maze_observations()
+    np.testing.assert_array_equal(
+        model.policy.predict(obs, deterministic=True)[0],
+        loaded.predict(obs, deterministic=True)[0],
+    )
+
+
+@every_agent
+def test_load_rejects_environment_with_other_spaces(agent, tmp_path):
+    make_agent(agent).save(tmp_path / "model")
+    env = make_vec_env("SAS/ThetaTwoTheta-v0", 2)
+    with pytest.raises(ValueError, match="spaces do not match"):
+        agent.load(tmp_path / "model", env=env)
+
+
+@every_agent
+def test_set_env_with_masks_elsewhere(agent):
+    model = make_agent(agent).learn(60)
+    before = everything_learned(model)
+    model.set_env(make_maze(mask_in_observation=False))
+    model.learn(60)
+    assert isinstance(model.env, VecMaskInObservation)
+    assert_differ(before, everything_learned(model))
+
+
+@every_agent
+def test_seed_replays_training(agent):
+    learned = [
+        everything_learned(make_agent(agent, seed=seed).learn(150))
+        for seed in (3, 3, 4)
+    ]
+    assert_same(learned[0], learned[1])
+    assert_differ(learned[0], learned[2])
