@@ -52,6 +52,7 @@ from typing import TYPE_CHECKING, Any
 
 from sas_agents._features import FourierBasis
 from sas_agents._masked import MaskedA2C, MaskedPPO
+from sas_agents._masked_policies import MaskedActorCriticPolicy
 from sas_agents._policies import CnnPolicy, LinearPolicy, MultiInputPolicy, SASPolicy
 from sas_agents._q_policies import (
     CnnQPolicy,
@@ -62,6 +63,7 @@ from sas_agents._q_policies import (
 from sas_agents._sas_npg import SASNPG
 from sas_agents._sas_pg import SASPG
 from sas_agents._sas_q import SASQ
+from sas_agents._two_tower import TwoTowerPolicy
 from sas_agents._vec_env import VecMaskInObservation, VectorEnvAdapter, make_vec_env
 
 if TYPE_CHECKING:
@@ -79,11 +81,13 @@ __all__ = [
     "LinearPolicy",
     "LinearQPolicy",
     "MaskedA2C",
+    "MaskedActorCriticPolicy",
     "MaskedPPO",
     "MultiInputPolicy",
     "MultiInputQPolicy",
     "SASPolicy",
     "SASQPolicy",
+    "TwoTowerPolicy",
     "VecMaskInObservation",
     "VectorEnvAdapter",
     "make_vec_env",

@@ -79,7 +79,7 @@ def bytes_per_transition(task: Recommender) -> float:
     buffer: Any = make_model(task, "TwoTowerPolicy", 1, 0).rollout_buffer
     arrays = [v for v in vars(buffer).values() if isinstance(v, np.ndarray)]
     size = sum(array.nbytes for array in [*arrays, *buffer.observations.values()])
-    return size / buffer.buffer_size
+    return float(size / buffer.buffer_size)
 
 
 def print_costs() -> None:

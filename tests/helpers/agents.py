@@ -12,7 +12,17 @@ from stable_baselines3.common.logger import KVWriter, Logger
 from stable_baselines3.common.vec_env import VecEnv, VecMonitor
 from torch.nn.utils import parameters_to_vector
 
-from sas_agents import SASNPG, SASPG, SASQ, make_vec_env
+from sas_agents import (
+    SASNPG,
+    SASPG,
+    SASQ,
+    MaskedA2C,
+    MaskedPPO,
+    MaskedQRDQN,
+    MaskedRecurrentPPO,
+    MaskedTRPO,
+    make_vec_env,
+)
 
 EPISODE_STEPS = 10
 """Length of the episodes of `make_maze`: the limit cuts them before the goal."""
@@ -29,9 +39,29 @@ SHORT: dict[Any, dict[str, Any]] = {
         "gradient_steps": 1,
         "target_update_interval": 40,
     },
+    MaskedPPO: {"n_steps": 16, "batch_size": 32, "n_epochs": 2},
+    MaskedA2C: {"n_steps": 8},
+    MaskedTRPO: {"n_steps": 16, "batch_size": 32, "n_critic_updates": 2},
+    MaskedRecurrentPPO: {
+        "n_steps": 16,
+        "batch_size": 32,
+        "n_epochs": 2,
+        "policy_kwargs": {"lstm_hidden_size": 8},
+    },
+    MaskedQRDQN: {
+        "learning_starts": 20,
+        "buffer_size": 500,
+        "batch_size": 8,
+        "target_update_interval": 40,
+        "policy_kwargs": {"n_quantiles": 10},
+    },
 }
 
-every_agent = pytest.mark.parametrize("agent", SHORT)
+every_agent = pytest.mark.parametrize("agent", [SASPG, SASNPG, SASQ])
+masked_agents = pytest.mark.parametrize(
+    "agent", [MaskedPPO, MaskedA2C, MaskedTRPO, MaskedRecurrentPPO, MaskedQRDQN]
+)
+all_agents = pytest.mark.parametrize("agent", SHORT)
 episodic_agents = pytest.mark.parametrize("agent", [SASPG, SASNPG])
 
 
@@ -51,6 +81,8 @@ def make_agent(
 ) -> Any:
     """Make an agent with `SHORT` arguments, on `make_maze` by default."""
     env = make_maze() if env is None else env
+    if agent is MaskedRecurrentPPO:
+        policy = policy.replace("Policy", "LstmPolicy")
     return agent(policy, env, **({"seed": 0} | SHORT[agent] | options))
 
 

@@ -1,7 +1,7 @@
 """Stable-Baselines3's callbacks work with our agents as with its own."""
 
 import numpy as np
-from helpers.agents import EPISODE_STEPS, every_agent, make_agent, make_maze
+from helpers.agents import EPISODE_STEPS, all_agents, every_agent, make_agent, make_maze
 from stable_baselines3.common.callbacks import (
     BaseCallback,
     CallbackList,
@@ -33,7 +33,7 @@ class StopAt(BaseCallback):
         return self.num_timesteps < self.stop
 
 
-@every_agent
+@all_agents
 def test_eval_callback_saves_best_model_and_curve(agent, tmp_path):
     callback = EvalCallback(
         make_maze(seed=1),
@@ -61,7 +61,7 @@ def test_stop_on_reward_threshold(agent):
     assert make_agent(agent).learn(10_000, evaluation).num_timesteps == 60
 
 
-@every_agent
+@all_agents
 def test_checkpoints_can_be_loaded(agent, tmp_path):
     callback = CheckpointCallback(save_freq=40, save_path=tmp_path)
     make_agent(agent).learn(200, callback)
@@ -70,7 +70,7 @@ def test_checkpoints_can_be_loaded(agent, tmp_path):
     assert (tmp_path / "rl_model_80_steps.zip").exists()
 
 
-@every_agent
+@all_agents
 def test_callback_stops_training(agent):
     assert make_agent(agent).learn(10_000, StopAt(46)).num_timesteps == 46
 

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from helpers.agents import (
     EPISODE_STEPS,
+    all_agents,
     assert_same,
     every_agent,
     everything_learned,
@@ -24,7 +25,7 @@ from sas_agents import SASQ, VecMaskInObservation, make_vec_env
 from sas_gym.masks import MASK_KEY
 
 
-@every_agent
+@all_agents
 def test_vec_normalize_leaves_mask_alone(agent):
     env = VecNormalize(make_maze(), norm_obs_keys=["observation"])
     model = make_agent(agent, env).learn(100)
@@ -61,7 +62,7 @@ def processes():
     env.close()
 
 
-@every_agent
+@all_agents
 def test_processes_learn_the_same(agent, processes):
     """Subprocesses learn what environments in one process do."""
     assert isinstance(processes, SubprocVecEnv)
@@ -88,7 +89,7 @@ def test_frames_stacked_below_masks(agent):
     assert_same(everything_learned(model), everything_learned(again.learn(100)))
 
 
-@every_agent
+@all_agents
 def test_source_of_mask_makes_no_difference(agent):
     """In the observation or not, of vector or of single environments."""
     options: dict[str, Any] = {"max_episode_steps": EPISODE_STEPS}

@@ -2,12 +2,14 @@
 
 import inspect
 import sys
+from typing import Any
 
 import gymnasium as gym
 import numpy as np
 import pytest
 import torch as th
 from gymnasium import spaces
+from helpers.agents import SHORT
 from sb3_contrib import QRDQN, TRPO, MaskablePPO, RecurrentPPO
 from sb3_contrib.common.maskable.distributions import make_masked_proba_distribution
 from stable_baselines3 import A2C, PPO
@@ -32,32 +34,14 @@ from sas_agents import (
 from sas_agents._masked_policies import mask_logits
 from sas_gym import StochasticActionSets
 
-SMALL = {
-    MaskedPPO: {"n_steps": 32, "batch_size": 32, "n_epochs": 2},
-    MaskedA2C: {"n_steps": 8},
-    MaskedTRPO: {"n_steps": 32, "batch_size": 32, "n_critic_updates": 2},
-    MaskedRecurrentPPO: {
-        "n_steps": 16,
-        "batch_size": 16,
-        "n_epochs": 2,
-        "policy_kwargs": {"lstm_hidden_size": 8},
-    },
-    MaskedQRDQN: {
-        "learning_starts": 40,
-        "buffer_size": 500,
-        "batch_size": 8,
-        "target_update_interval": 40,
-        "policy_kwargs": {"n_quantiles": 10},
-    },
-}
-ORIGINALS = {
+ORIGINALS: dict[Any, Any] = {
     MaskedPPO: PPO,
     MaskedA2C: A2C,
     MaskedTRPO: TRPO,
     MaskedRecurrentPPO: RecurrentPPO,
     MaskedQRDQN: QRDQN,
 }
-every_algorithm = pytest.mark.parametrize("algorithm", SMALL)
+every_algorithm = pytest.mark.parametrize("algorithm", ORIGINALS)
 
 
 def policy_name(algorithm, kind="Mlp"):
@@ -66,7 +50,7 @@ def policy_name(algorithm, kind="Mlp"):
 
 
 def make_model(algorithm, env, kind="Mlp", **options):
-    arguments = SMALL[algorithm] | {"seed": 0, "device": "cpu"} | options
+    arguments = SHORT[algorithm] | {"seed": 0, "device": "cpu"} | options
     return algorithm(policy_name(algorithm, kind), env, **arguments)
 
 
@@ -92,7 +76,7 @@ def test_train_is_the_originals(algorithm):
 @pytest.mark.parametrize("num_envs", [1, 3])
 def test_everything_available_reproduces_the_original(algorithm, num_envs, monkeypatch):
     """Bit for bit, after several updates with the same seed."""
-    options = SMALL[algorithm]
+    options = SHORT[algorithm]
     if algorithm is MaskedRecurrentPPO:
         masked_options = options | {
             "policy_kwargs": options["policy_kwargs"] | {"mask_in_features": False}
@@ -132,7 +116,7 @@ def maze(num_envs=2, **options):
 
 def maskable_maze(num_envs=2):
     def make():
-        options = {"max_episode_steps": 20, "availability": 0.3}
+        options: Any = {"max_episode_steps": 20, "availability": 0.3}
         return gym.make("SAS/Maze-v0", mask_in_observation=False, **options)
 
     return DummyVecEnv([make] * num_envs)
@@ -140,7 +124,7 @@ def maskable_maze(num_envs=2):
 
 def test_an_update_equals_that_of_maskable_ppo():
     """On the same batch, from the same parameters, to rounding."""
-    settings = {"n_steps": 64, "batch_size": 32, "n_epochs": 4, "ent_coef": 0.01}
+    settings: Any = {"n_steps": 64, "batch_size": 32, "n_epochs": 4, "ent_coef": 0.01}
     ours = MaskedPPO("MlpPolicy", maze(), seed=0, device="cpu", **settings)
     theirs = MaskablePPO("MlpPolicy", maskable_maze(), seed=1, device="cpu", **settings)
     theirs.policy.load_state_dict(ours.policy.state_dict())
@@ -167,7 +151,7 @@ class Strict(gym.Env):
 
     observation_space = spaces.Box(-1.0, 1.0, (3,))
 
-    def __init__(self, action_space, num_steps=7):
+    def __init__(self, action_space: Any, num_steps: int = 7) -> None:
         self.action_space = action_space
         self.num_steps = num_steps
 
@@ -194,11 +178,12 @@ class Strict(gym.Env):
         return self.np_random.uniform(-1, 1, 3).astype(np.float32)
 
     def _sizes(self):
-        if isinstance(self.action_space, spaces.Discrete):
-            return [int(self.action_space.n)]
-        if isinstance(self.action_space, spaces.MultiDiscrete):
-            return self.action_space.nvec.tolist()
-        return [2] * self.action_space.n
+        space: Any = self.action_space
+        if isinstance(space, spaces.Discrete):
+            return [int(space.n)]
+        if isinstance(space, spaces.MultiDiscrete):
+            return space.nvec.tolist()
+        return [2] * space.n
 
     def _draw(self):
         parts = []
@@ -264,7 +249,7 @@ def test_distribution_equals_that_of_sb3_contrib(space):
     size = int(space.n if isinstance(space, spaces.Discrete) else space.nvec.sum())
     logits, masks = random_logits_and_masks(space, size)
     logits.requires_grad_()
-    ours = make_proba_distribution(space).proba_distribution(
+    ours: Any = make_proba_distribution(space).proba_distribution(
         mask_logits(logits, masks, space)
     )
     theirs = make_masked_proba_distribution(space).proba_distribution(logits)
@@ -279,6 +264,7 @@ def test_distribution_equals_that_of_sb3_contrib(space):
     divergence = kl_divergence(ours, other)
     assert divergence.isfinite().all()
     (divergence.sum() + ours.entropy().sum()).backward()
+    assert logits.grad is not None
     assert logits.grad.isfinite().all()
     assert (logits.grad[~masks] == 0).all()
 
@@ -314,7 +300,7 @@ def test_everything_available_in_all_dimensions_reproduces_ppo(space):
             self.mask = np.ones(sum(self._sizes()), np.int8)
             return self.mask
 
-    settings = SMALL[MaskedPPO] | {"seed": 0, "device": "cpu"}
+    settings = SHORT[MaskedPPO] | {"seed": 0, "device": "cpu"}
     ours, theirs = (
         algorithm("MlpPolicy", Open(space), **settings).learn(100)
         for algorithm in (MaskedPPO, PPO)

@@ -5,6 +5,7 @@ import pytest
 from gymnasium import spaces
 from helpers.agents import (
     EPISODE_STEPS,
+    all_agents,
     every_agent,
     make_agent,
     make_maze,
@@ -15,7 +16,7 @@ from stable_baselines3.common.evaluation import evaluate_policy
 from sas_gym.masks import MASK_KEY
 
 
-@every_agent
+@all_agents
 def test_evaluate_policy_plays_whole_episodes(agent):
     """An unavailable action would raise an error in the environment."""
     model = make_agent(agent).learn(100)
@@ -57,7 +58,7 @@ def test_prediction_shapes_are_sb3s(agent):
     assert model.predict(one)[0].shape == (1,)
 
 
-@every_agent
+@all_agents
 def test_masks_beside_observation(agent):
     model = make_agent(agent).learn(100)
     obs = maze_observations()
@@ -70,7 +71,7 @@ def test_masks_beside_observation(agent):
     assert action == expected[0]
 
 
-@every_agent
+@all_agents
 def test_action_masks_replace_those_in_observation(agent):
     model = make_agent(agent)
     for only in range(16):
@@ -79,7 +80,7 @@ def test_action_masks_replace_those_in_observation(agent):
         assert model.predict(single, action_masks=mask)[0] == only
 
 
-@every_agent
+@all_agents
 def test_missing_mask_error_names_cure(agent):
     model = make_agent(agent)
     obs = maze_observations(3)
@@ -88,7 +89,7 @@ def test_missing_mask_error_names_cure(agent):
             model.predict(missing)
 
 
-@every_agent
+@all_agents
 def test_mask_without_action_is_an_error(agent):
     model = make_agent(agent)
     obs = maze_observations(3)

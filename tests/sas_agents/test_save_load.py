@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from helpers.agents import (
     EPISODE_STEPS,
+    all_agents,
     assert_differ,
     assert_same,
     episodic_agents,
@@ -15,10 +16,10 @@ from helpers.agents import (
     twin_of,
 )
 
-from sas_agents import SASQ, VecMaskInObservation, make_vec_env
+from sas_agents import SASNPG, SASPG, SASQ, VecMaskInObservation, make_vec_env
 
 
-@every_agent
+@all_agents
 def test_set_parameters(agent):
     model = make_agent(agent).learn(100)
     other = make_agent(agent, seed=5)
@@ -43,7 +44,7 @@ def test_set_parameters_rejects_unknown_and_missing(agent):
         model.set_parameters(parameters, exact_match=True)
 
 
-@every_agent
+@all_agents
 @pytest.mark.parametrize("policy", ["LinearPolicy", "MlpPolicy"])
 def test_loaded_agent_predicts_the_same(agent, policy, tmp_path):
     model = make_agent(agent, policy=policy).learn(100)
@@ -55,7 +56,7 @@ def test_loaded_agent_predicts_the_same(agent, policy, tmp_path):
         model.predict(obs, deterministic=True)[0],
         loaded.predict(obs, deterministic=True)[0],
     )
-    if agent is not SASQ:
+    if agent in (SASPG, SASNPG):
         # The state of the generator that draws the actions is saved, too.
         np.testing.assert_array_equal(model.predict(obs)[0], loaded.predict(obs)[0])
 
@@ -96,7 +97,7 @@ def test_interrupted_q_learning_is_identical(tmp_path):
     assert_same(everything_learned(model), everything_learned(loaded))
 
 
-@every_agent
+@all_agents
 def test_training_continues_after_load(agent, tmp_path):
     """A loaded agent learns on with a new environment, and counts its steps on."""
     model = make_agent(agent).learn(60)
@@ -108,7 +109,7 @@ def test_training_continues_after_load(agent, tmp_path):
     assert loaded.num_timesteps >= model.num_timesteps + 60
 
 
-@every_agent
+@all_agents
 @pytest.mark.parametrize("policy", ["LinearPolicy", "MlpPolicy"])
 def test_policy_saved_alone(agent, policy, tmp_path):
     model = make_agent(agent, policy=policy).learn(100)
@@ -139,7 +140,7 @@ def test_set_env_with_masks_elsewhere(agent):
     assert_differ(before, everything_learned(model))
 
 
-@every_agent
+@all_agents
 def test_seed_replays_training(agent):
     learned = [
         everything_learned(make_agent(agent, seed=seed).learn(150))

@@ -40,6 +40,8 @@ ACTOR_CRITIC_ONLY = {
     "squash_output",
     "share_features_extractor",
 }
+# Stable-Baselines3 documents its own constructors, which these keep.
+SB3S_OWN = "A2C", "PPO"
 PUBLIC = [getattr(sas_agents, name) for name in sas_agents.__all__]
 
 
@@ -81,7 +83,11 @@ def test_make_vec_env_has_sb3s_defaults():
 def test_arguments_are_written_out_and_documented(public):
     """The other policies inherit those of `SASPolicy` and `SASQPolicy`."""
     init = public if inspect.isfunction(public) else public.__init__
-    owner = vars(sas_agents)[init.__qualname__.split(".")[0]]
+    owner_name = init.__qualname__.split(".")[0]
+    if owner_name in SB3S_OWN:
+        assert f"`{owner_name}`" in public.__doc__
+        return
+    owner = vars(sas_agents)[owner_name]
     doc = inspect.getdoc(owner) or ""
     if public is not owner:
         assert f"`{owner.__name__}`" in public.__doc__
