@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from functools import wraps
-from typing import Any, ClassVar, Concatenate, ParamSpec
+from typing import Any, ClassVar, TypeVar, cast
 
 from stable_baselines3 import A2C, PPO
 from stable_baselines3.common.policies import BasePolicy
@@ -16,8 +16,7 @@ from sas_agents._masked_policies import (
 )
 from sas_agents._two_tower import TwoTowerPolicy
 
-P = ParamSpec("P")
-Init = Callable[Concatenate[Any, Any, P], None]
+Init = TypeVar("Init", bound=Callable[..., None])
 
 ACTOR_CRITIC_POLICIES: dict[str, type[BasePolicy]] = {
     "LinearPolicy": MaskedLinearActorCriticPolicy,
@@ -28,7 +27,7 @@ ACTOR_CRITIC_POLICIES: dict[str, type[BasePolicy]] = {
 }
 
 
-def with_policy_class(init: Init[P]) -> Init[P]:
+def with_policy_class(init: Init) -> Init:
     """Return a constructor that resolves a policy's name; its signature is unchanged.
 
     Stable-Baselines3 takes `"MlpPolicy"` and `"CnnPolicy"` for a mistake where the
@@ -36,10 +35,10 @@ def with_policy_class(init: Init[P]) -> Init[P]:
     """
 
     @wraps(init)
-    def resolving(self: Any, policy: Any, /, *args: P.args, **kwargs: P.kwargs) -> None:
+    def resolving(self: Any, policy: Any, *args: Any, **kwargs: Any) -> None:
         init(self, self.policy_class_of(policy), *args, **kwargs)
 
-    return resolving
+    return cast("Init", resolving)
 
 
 class MaskedPPO(MaskedAlgorithm, PPO):

@@ -42,7 +42,7 @@ STEPS_PER_TURN = 4096
 NUM_EPISODES = 500
 SETTINGS: dict[str, Any] = {
     "n_steps": 2048 // NUM_ENVS,
-    "batch_size": 256,
+    "batch_size": 512,
     "n_epochs": 4,
     "device": "cpu",
 }
