@@ -52,34 +52,34 @@ def make_model(
 
 
 def seconds_per_step(task: Recommender, policy: str) -> tuple[float, float, float]:
-    """Return the time of environment, acting and learning, each per step."""
+    """Return the processor time of environment, acting and learning, per step."""
     model = make_model(task, policy, NUM_ENVS, 0, n_steps=4, batch_size=64, n_epochs=1)
     model.learn(1)
     num_steps = max(100_000 // task.num_actions, 3)
     env: Any = model.env
     obs = env.reset()
-    start = time.perf_counter()
+    start = time.process_time()
     for _ in range(num_steps):
         obs = env.step(obs["action_mask"].argmax(axis=1))[0]
-    environment = (time.perf_counter() - start) / num_steps / NUM_ENVS
+    environment = (time.process_time() - start) / num_steps / NUM_ENVS
     tensors = {key: th.as_tensor(values) for key, values in obs.items()}
-    start = time.perf_counter()
+    start = time.process_time()
     for _ in range(num_steps):
         with th.no_grad():
             model.policy(tensors)
-    acting = (time.perf_counter() - start) / num_steps / NUM_ENVS
-    start = time.perf_counter()
+    acting = (time.process_time() - start) / num_steps / NUM_ENVS
+    start = time.process_time()
     model.train()
-    learning = (time.perf_counter() - start) / model.n_steps / NUM_ENVS
+    learning = (time.process_time() - start) / model.n_steps / NUM_ENVS
     return environment, acting, learning
 
 
 def bytes_per_transition(task: Recommender) -> float:
     """Return what the rollout buffer keeps of one step."""
-    buffer: Any = make_model(task, "TwoTowerPolicy", 1, 0).rollout_buffer
+    buffer: Any = make_model(task, "TwoTowerPolicy", NUM_ENVS, 0).rollout_buffer
     arrays = [v for v in vars(buffer).values() if isinstance(v, np.ndarray)]
     size = sum(array.nbytes for array in [*arrays, *buffer.observations.values()])
-    return float(size / buffer.buffer_size)
+    return float(size / buffer.buffer_size / NUM_ENVS)
 
 
 def print_costs() -> None:
@@ -95,12 +95,14 @@ def print_costs() -> None:
         for policy in ("MlpPolicy", "TwoTowerPolicy"):
             environment, acting, learning = seconds_per_step(task, policy)
             size = sum(
-                p.numel() for p in make_model(task, policy, 1, 0).policy.parameters()
+                p.numel()
+                for p in make_model(task, policy, NUM_ENVS, 0).policy.parameters()
             )
             row += f" {acting * 1e6:16,.1f} {learning * 1e6:8,.0f} {size:11,}"
         print(
             f"{num_products:9,} {environment * 1e6:12,.1f}{row}"
-            f" {bytes_per_transition(task):17,.0f}"
+            f" {bytes_per_transition(task):17,.0f}",
+            flush=True,
         )
 
 
@@ -143,7 +145,7 @@ def print_learning(num_products: int, num_steps: int, num_seeds: int) -> None:
     for policy in ("TwoTowerPolicy", "MlpPolicy"):
         for seed in range(num_seeds):
             model = make_model(task, policy, 64, seed)
-            start, curve = time.perf_counter(), []
+            start, curve = time.process_time(), []
             for _ in range(5):
                 model.learn(num_steps // 5, reset_num_timesteps=False)
                 mean, _ = evaluate_policy(model, evaluation, 512)
@@ -151,7 +153,7 @@ def print_learning(num_products: int, num_steps: int, num_seeds: int) -> None:
             share = float(np.mean(mean)) / plan
             print(
                 f"{policy:15} seed {seed}  {'  '.join(curve)}  ({share:.1%} of the "
-                f"plan, {time.perf_counter() - start:.0f} s)",
+                f"plan, {time.process_time() - start:.0f} s)",
                 flush=True,
             )
 
