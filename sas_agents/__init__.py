@@ -1,7 +1,40 @@
 """Agents for environments whose actions are not always available.
 
-The agents are Stable-Baselines3's in every other respect: what follows explains what
-they log. `time/` keys are Stable-Baselines3's.
+SASPG, SASNPG and SASQ are the paper's. The masked ones are Stable-Baselines3's and
+sb3-contrib's own algorithms with their own loops and arguments, only that their
+policies never take an unavailable action. Those marked * need `sas-gym[contrib]`.
+
+Can I use?
+
+=================== ======== ============= =========== === ===== ====== =======
+agent               Discrete MultiDiscrete MultiBinary Box image dict   memory
+=================== ======== ============= =========== === ===== ====== =======
+SASPG, SASNPG       yes      no            no          no  yes   yes    no
+SASQ                yes      no            no          no  yes   yes    no
+MaskedPPO           yes      yes           yes         no  yes   yes    no
+MaskedA2C           yes      yes           yes         no  yes   yes    no
+MaskedTRPO*         yes      yes           yes         no  yes   yes    no
+MaskedRecurrentPPO* yes      yes           no          no  yes   yes    LSTM
+MaskedQRDQN*        yes      no            no          no  yes   yes    no
+=================== ======== ============= =========== === ===== ====== =======
+
+The columns up to Box are action spaces, image and dict are observations: policies
+`"LinearPolicy"` and `"MlpPolicy"` are for a vector or a number, `"CnnPolicy"` for an
+image, `"MultiInputPolicy"` for a dict; with a memory `"MlpLstmPolicy"` and so on.
+`"TwoTowerPolicy"` scores very many Discrete actions by their features, for MaskedPPO,
+MaskedA2C and MaskedTRPO. Number other actions than Discrete ones by their combinations
+where it says no.
+
+All take vector environments: those of `make_vec_env`, `DummyVecEnv`, `SubprocVecEnv`,
+with `VecNormalize(norm_obs_keys=...)` and `VecFrameStack` below the masks. The mask
+reaches all of them from `obs["action_mask"]`, `info["action_mask"]` or a method
+`action_masks()`, in evaluation too; and from `predict(..., action_masks=...)`. That of
+several dimensions has one entry per value of each, one dimension after the other. The
+networks do not see it unless `policy_kwargs={"mask_in_features": True}` says so, which
+is the default with a memory.
+
+What follows explains what the agents log. The masked ones log what their originals do;
+`time/` keys are Stable-Baselines3's.
 
 All agents:
     rollout/ep_rew_mean: Mean undiscounted return of the last `stats_window_size`

@@ -14,6 +14,7 @@ from helpers.agents import (
     logged_rows,
     make_agent,
     make_maze,
+    masked_agents,
 )
 from stable_baselines3.common.vec_env import DummyVecEnv, VecMonitor
 from tensorboard.backend.event_processing import event_accumulator
@@ -155,6 +156,17 @@ def test_tensorboard_gets_finite_numbers(agent, tmp_path):
     assert set(scalars["rollout/ep_len_mean"]) == {EPISODE_STEPS}
     # At the start returns may be constant, and explain nothing.
     assert all(np.isfinite(values[-1]) for values in scalars.values()), scalars
+
+
+@masked_agents
+def test_masked_agents_log_to_tensorboard(agent, tmp_path):
+    model = make_agent(agent, tensorboard_log=tmp_path)
+    model.learn(200, log_interval=1)
+    _, scalars = logged_scalars(tmp_path)
+    assert {"rollout/ep_rew_mean", "time/fps"} <= scalars.keys()
+    assert any(key.startswith("train/") for key in scalars)
+    losses = [scalars[key][-1] for key in scalars if key.endswith("loss")]
+    assert np.isfinite(losses).all()
 
 
 @every_agent
