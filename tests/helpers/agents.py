@@ -39,9 +39,9 @@ SHORT: dict[Any, dict[str, Any]] = {
         "gradient_steps": 1,
         "target_update_interval": 40,
     },
-    MaskedPPO: {"n_steps": 16, "batch_size": 32, "n_epochs": 2},
+    MaskedPPO: {"n_steps": 16, "batch_size": 16, "n_epochs": 2},
     MaskedA2C: {"n_steps": 8},
-    MaskedTRPO: {"n_steps": 16, "batch_size": 32, "n_critic_updates": 2},
+    MaskedTRPO: {"n_steps": 16, "batch_size": 16, "n_critic_updates": 2},
     MaskedRecurrentPPO: {
         "n_steps": 16,
         "batch_size": 32,
