@@ -32,6 +32,8 @@ notebooks: $(VENV)/installed
 bench: $(VENV)/installed
 	$(BIN)/python tests/benchmarks/environments.py
 	$(BIN)/python tests/benchmarks/agents.py
+	$(BIN)/python tests/benchmarks/masked_algorithms.py speed
+	$(BIN)/python tests/benchmarks/large_action_sets.py
 	$(BIN)/python tests/benchmarks/planning.py
 
 format: $(VENV)/installed
