@@ -8,7 +8,6 @@ from helpers import brute_force, published
 from helpers.statistical import assert_mean
 
 from sas_gym import (
-    BayArea,
     RandomPolicy,
     Routing,
     SanFrancisco,
