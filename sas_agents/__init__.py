@@ -67,7 +67,8 @@ SASPG, likewise, with the baselines as they were before the update:
         policy gradient that the update follows.
     train/gradient_variance: Total variance over steps of score times advantage.
     train/gradient_variance_without_baselines: The same with the return in the
-        advantage's place: what the baselines are worth.
+        advantage's place (the mean gradient, equal in expectation, is that with the
+        baselines): the difference is what the baselines are worth.
 
 SASNPG, likewise:
     train/w_learning_rate: Rate of w.

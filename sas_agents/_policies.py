@@ -231,12 +231,12 @@ class LinearPolicy(SASPolicy):
 
 
 class CnnPolicy(SASPolicy):
-    """Networks on an image: `SASPolicy` with features `NatureCNN` by default."""
+    """Networks on an image: `SASPolicy`, by default with `NatureCNN`."""
 
     extractor_for = staticmethod(image_features)
 
 
 class MultiInputPolicy(SASPolicy):
-    """Networks on a dict: `SASPolicy` with features `CombinedExtractor` by default."""
+    """Networks on a dict: `SASPolicy`, by default with `CombinedExtractor`."""
 
     extractor_for = staticmethod(multi_input_features)

@@ -111,12 +111,12 @@ class LinearQPolicy(SASQPolicy):
 
 
 class CnnQPolicy(SASQPolicy):
-    """Q-networks on an image: features are `NatureCNN` by default."""
+    """Q-networks on an image: `SASQPolicy`, by default with `NatureCNN`."""
 
     extractor_for = staticmethod(image_features)
 
 
 class MultiInputQPolicy(SASQPolicy):
-    """Q-networks on a dict: features are `CombinedExtractor` by default."""
+    """Q-networks on a dict: `SASQPolicy`, by default with `CombinedExtractor`."""
 
     extractor_for = staticmethod(multi_input_features)

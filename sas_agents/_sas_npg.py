@@ -46,7 +46,8 @@ class SASNPG(EpisodicAlgorithm):
         gamma: Discount.
         w_learning_rate: Rate of w; may be a schedule. Default: 2 for one-hot features,
             with which the Fisher matrix is small, 0.1 for others.
-        w_steps: Number of steps on w after a rollout.
+        w_steps: Number of steps on w after a rollout. The paper takes one, after every
+            episode.
         center_returns: Whether w fits the returns less their mean. As the score's mean
             is 0, that leaves the solution as it is and takes most of the noise away.
             The paper does without.
@@ -80,6 +81,8 @@ class SASNPG(EpisodicAlgorithm):
         device: th.device | str = "auto",
         _init_setup_model: bool = True,
     ) -> None:
+        if w_steps < 1:
+            raise ValueError(f"w_steps must be at least 1, got {w_steps}")
         if learning_rate is None:
             learning_rate = LINEAR_RATE if self.is_linear(policy) else NETWORK_RATE
         self.w_learning_rate = w_learning_rate

@@ -52,13 +52,15 @@ class SASPG(EpisodicAlgorithm):
         value_learning_rate: Rate of v. Default: 1 for a linear policy, 0.02 for
             networks.
         q_learning_rate: Rate of q; default likewise.
-        critic_steps: Number of steps on v and on q after a rollout.
+        critic_steps: Number of steps on v and on q after a rollout. The paper takes
+            one, after every episode.
         baseline_weights: The weights of v and of q-bar at the start (the paper's).
         adapt_weights: Whether they adapt. (-1, 0) without is the baseline v alone,
             (0, -1) is q-bar alone, (0, 0) none.
         weight_decay: Share of the old weights that is kept after an episode (the
             paper's).
-        ridge: Diagonal term of the weights' equation, relative to its diagonal.
+        ridge: Diagonal term of the weights' equation, relative to its diagonal; "small"
+            in the paper.
         stats_window_size: Number of episodes over which `rollout/` statistics average.
         tensorboard_log: Directory for TensorBoard's files. Default: none are written.
         policy_kwargs: Arguments of the policy; see `SASPolicy`.

@@ -65,7 +65,8 @@ class SASQ(MaskedExploration, DQN):
             two updates of the target network.
         exploration_fraction: Share of the training in which epsilon falls.
         exploration_initial_eps: Epsilon at the start.
-        exploration_final_eps: Epsilon after that share.
+        exploration_final_eps: Epsilon after that share; the paper's range is 0.05 to
+            0.15.
         max_grad_norm: Largest norm of a gradient, to which longer ones are clipped.
         stats_window_size: Number of episodes over which `rollout/` statistics average.
         tensorboard_log: Directory for TensorBoard's files. Default: none are written.

@@ -9,6 +9,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 from gymnasium.vector import AutoresetMode, VectorEnv
+from gymnasium.wrappers import TimeLimit
 from numpy.typing import NDArray
 from stable_baselines3.common.env_util import make_vec_env as sb3_make_vec_env
 from stable_baselines3.common.vec_env import (
@@ -84,7 +85,9 @@ def make_vec_env(
     if not any(asks_for_single):
         vector_env = native_vector_env(env_id, n_envs, env_kwargs)
     if vector_env is None:
-        single: Any = partial(SASEnv, env_id) if isinstance(env_id, Task) else env_id
+        single: Any = (
+            partial(single_env, env_id) if isinstance(env_id, Task) else env_id
+        )
         return sb3_make_vec_env(
             single,
             n_envs,
@@ -121,6 +124,14 @@ def native_vector_env(
         return vector_env
     vector_env.close()
     return None
+
+
+def single_env(
+    task: Task, max_episode_steps: int | None = None, **options: Any
+) -> gym.Env[Any, Any]:
+    """Make the single environment of a task, with the arguments of its vector form."""
+    env = SASEnv(task, **{"render_mode": "rgb_array"} | options)
+    return env if max_episode_steps is None else TimeLimit(env, max_episode_steps)
 
 
 def has_vector_form(env_id: str) -> bool:

@@ -1,5 +1,7 @@
 """Actions that are available independently of each other."""
 
+from functools import lru_cache
+
 import numpy as np
 from jaxtyping import Bool, Float, Int
 from numpy.typing import ArrayLike
@@ -40,7 +42,8 @@ class Independent(ActionSets):
                 f"availability is 0 for every action{where}, but an action set is "
                 "never empty: give at least one action a positive probability"
             )
-        self._thresholds = _thresholds(np.atleast_2d(self.availability))
+        self._first_probs = first_member_probs(np.atleast_1d(self.availability))
+        self._is_offered = self.availability > 0
 
     def num_uniforms(self, num_actions: int) -> int:
         """Return one uniform per action."""
@@ -63,20 +66,20 @@ class Independent(ActionSets):
         if self.availability.ndim == 0:
             fitted = self.fit(uniforms.shape[1], None)
             return fitted.sets_from(uniforms, state, possible)
-        thresholds = self._thresholds
-        if self.availability.ndim == 2 and state is not None:
-            thresholds = thresholds.take(state, axis=1)
-        # A table that is 0 where an action is not possible stays as it is.
-        if possible is not None and np.count_nonzero(thresholds[0] > possible):
-            probs = np.where(possible, thresholds[0], 0.0)
-            check_never_empty(probs.max(axis=1) > 0, state)
-            thresholds = _thresholds(probs)
+        p, first, is_offered = self.availability, self._first_probs, self._is_offered
+        if p.ndim == 2 and state is not None:
+            p, first = p.take(state, axis=0), first.take(state, axis=0)
+            is_offered = is_offered.take(state, axis=0)
+        # What is computed already serves where only possible actions are offered.
+        if possible is not None and np.count_nonzero(is_offered > possible):
+            p = np.where(possible, p, 0.0)
+            check_never_empty(p.max(axis=1) > 0, state)
+            first = first_member_probs(p)
+        mask = uniforms < p
         # u < p implies u < first: no action before the first member is in the mask.
-        below = uniforms < thresholds
-        mask: Mask = below[0]
-        first_member = below[1].argmax(axis=1)
-        # By its place in the mask taken as one row: the fastest way to set it.
-        mask.reshape(-1)[np.arange(0, mask.size, mask.shape[1]) + first_member] = True
+        first_member = (uniforms < first).argmax(axis=1)
+        # By its place in the flat mask: the fastest way to set it.
+        mask.put(_row_starts(*mask.shape) + first_member, True)
         return mask
 
 
@@ -101,7 +104,7 @@ def first_member_probs(p: Float[Floats, "*B A"]) -> Float[Floats, "*B A"]:
     return np.where(log_none_left == log_not, 1.0, probs)
 
 
-def _thresholds(p: Float[Floats, "N A"]) -> Float[Floats, "2 N A"]:
-    """Return what a uniform has to be below: to be in, and to be the first member."""
-    stacked: Floats = np.stack([p, first_member_probs(p)])
-    return stacked
+@lru_cache(maxsize=16)
+def _row_starts(num_rows: int, num_columns: int) -> Int[Ints, " N"]:
+    """Return where rows start in a flat array: the same at every step."""
+    return np.arange(0, num_rows * num_columns, num_columns)

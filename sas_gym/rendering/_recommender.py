@@ -137,7 +137,7 @@ def _draw_products(ax: "Axes", grid: ProductGrid, shade: Floats, mask: Mask) -> 
         mask: Which are available, [M].
     """
     size = 0.75 * grid.pitch * width_in_points(ax)
-    # A cross on a dark cell could be told from a number by its colour only.
+    # On a dark cell, a cross would differ from a number by its colour only.
     color = WHITE + (mask * shade)[:, None] * (DARKEST - WHITE)
     edge = np.where(mask, AVAILABLE, UNAVAILABLE).tolist()
     x, y = grid.points.T

@@ -19,7 +19,7 @@ Style = dict[str, Any]
 Point = Floats | tuple[float, float]
 """A point (x, y)."""
 
-# Okabe and Ito's palette, which the colour-blind can tell apart; line styles and
+# Okabe and Ito's palette, which the colour-blind can distinguish; line styles and
 # crosses go with it, so that nothing is said by colour alone.
 AVAILABLE, UNAVAILABLE = "#009E73", "#D55E00"
 CURRENT, GOAL = "#0072B2", "#F0E442"

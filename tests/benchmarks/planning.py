@@ -14,7 +14,7 @@ from scipy.sparse import csgraph
 from scipy.spatial import Delaunay
 
 from sas_gym import Routing
-from sas_gym.action_sets import Floats
+from sas_gym._types import Floats
 from sas_gym.planning import TabularSASMDP, policy_iteration
 from sas_gym.planning._bellman import discounted_sums, optimal_backup
 
@@ -69,8 +69,8 @@ def measure(mdp: TabularSASMDP, results: Connection) -> None:
 
 def error_bound(mdp: TabularSASMDP, values: Floats) -> float:
     """Bound the error: the change of one backup times the expected number of steps."""
-    new, choice = optimal_backup(mdp, values)
-    steps = discounted_sums(mdp, choice, np.ones(mdp.num_states))
+    new, action_probs = optimal_backup(mdp, values)
+    steps = discounted_sums(mdp, action_probs, np.ones(mdp.num_states))
     return float(np.abs(new - values).max() * steps.max())
 
 

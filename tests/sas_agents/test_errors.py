@@ -8,7 +8,7 @@ from gymnasium import spaces
 from helpers.agents import Masked, every_agent, make_agent
 from stable_baselines3.common.vec_env import DummyVecEnv
 
-from sas_agents import SASPG, SASQ, make_vec_env
+from sas_agents import SASNPG, SASPG, SASQ, make_vec_env
 from sas_gym.masks import MASK_KEY
 
 
@@ -48,6 +48,7 @@ def test_environment_without_masks(agent, make_env):
     ("agent", "options", "message"),
     [
         (SASPG, {"n_steps": 0}, "n_steps must be at least 1, got 0"),
+        (SASNPG, {"w_steps": 0}, "w_steps must be at least 1, got 0"),
         (
             SASQ,
             {"loss": "cubic"},

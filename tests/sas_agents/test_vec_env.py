@@ -91,6 +91,8 @@ def test_task_with_wrapper_is_made_as_single_environments(tmp_path):
     assert isinstance(venv, DummyVecEnv)
     assert venv.env_is_wrapped(sas_gym.RepairAction) == [True, True]
     assert venv.get_attr("allow_early_resets") == [False, False]
+    ends = [step[2].all() for step in play(venv, 14)]
+    assert np.flatnonzero(ends).tolist() == [6, 13]
     written = sorted(path.name for path in tmp_path.iterdir())
     assert written == ["3.monitor.csv", "4.monitor.csv"]
     venv.close()

@@ -1,5 +1,7 @@
 """The checker finds each fault, and its message says how to fix it."""
 
+from typing import Any
+
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -14,7 +16,7 @@ class Sound(gym.Env):
     """A user's environment that keeps the contract; each subclass breaks one part."""
 
     action_space = gym.spaces.Discrete(SIZE)
-    observation_space = gym.spaces.Dict(
+    observation_space: gym.Space[Any] = gym.spaces.Dict(
         observation=gym.spaces.Discrete(5), action_mask=gym.spaces.MultiBinary(SIZE)
     )
     metadata = {"render_modes": []}
@@ -109,7 +111,9 @@ class IsUnseeded(Sound):
 class HidesItsMask(gym.Wrapper):
     """Removes the mask from every channel."""
 
-    observation_space = gym.spaces.Discrete(5)
+    def __init__(self, env):
+        super().__init__(env)
+        self.observation_space = gym.spaces.Discrete(5)
 
     def reset(self, **kwargs):
         return self.env.reset(**kwargs)[0]["observation"], {}

@@ -25,7 +25,7 @@ class Countdown(Task):
 
 def returns_by_hand(env, num_steps, seed):
     """Return the returns of every environment's episodes, in order."""
-    finished = [[] for _ in range(env.num_envs)]
+    finished: list[list[float]] = [[] for _ in range(env.num_envs)]
     running = [0.0] * env.num_envs
     env.reset(seed=seed)
     for _ in range(num_steps):
@@ -77,7 +77,8 @@ def test_random_policy_predicts_one_action_or_a_batch():
     env = SASEnv(Countdown(), action_sets=[1.0, 0.0])
     obs, _ = env.reset(seed=0)
     action, state = RandomPolicy().predict(obs)
-    assert (action, state) == (0, None)
+    assert action == 0
+    assert state is None
     env.step(action)
     batch, _ = SASVectorEnv(Countdown(), 3, action_sets=[0.0, 1.0]).reset(seed=0)
     np.testing.assert_array_equal(RandomPolicy().predict(batch)[0], [1, 1, 1])

@@ -2,6 +2,7 @@
 
 import re
 import tracemalloc
+from typing import Any
 
 import hypothesis.extra.numpy as hnp
 import numpy as np
@@ -16,7 +17,7 @@ from sas_gym.planning.approximations._recommender import FittedPlan
 from sas_gym.tasks._recommender import Recommender
 
 NUM_EPISODES = 4000
-PAGE = Recommender.__doc__
+PAGE = Recommender.__doc__ or ""
 
 
 def far_sighted(task):
@@ -70,10 +71,10 @@ def returns_of(task, preferences, num_episodes=NUM_EPISODES, seed=0, **options):
     return episode_returns(env, policy, num_episodes, seed)
 
 
-def new_users(task, num_users, rng):
+def new_users(task, num_users, rng) -> tuple[Any, Any]:
     """Return start contexts [N, ...] and the action sets of an episode [T, N, A]."""
     uniforms = rng.random((task.num_recommendations, num_users, task.num_actions))
-    sets = np.array([task.action_sets.sets_from(row, None) for row in uniforms])
+    sets = np.array([task.action_sets.sets_from(row, None, None) for row in uniforms])
     return task.reset(num_users, rng), sets
 
 

@@ -11,17 +11,29 @@ from sas_gym.action_sets import Independent
 from sas_gym.action_sets._sampler import ActionSetSampler, hashed_uniforms
 
 
-class Uniforms(Independent):
-    """A distribution that shows the uniforms themselves."""
+class Recorder(Independent):
+    """A distribution that keeps the uniforms from which it makes sets."""
 
     def sets_from(self, uniforms, state, possible):
-        return uniforms.copy()
+        self.uniforms = uniforms.copy()
+        return super().sets_from(uniforms, state, possible)
 
 
-def seeded(num_envs, seed=0, num_actions=3):
-    sampler = ActionSetSampler(Uniforms(0.5), num_actions, num_envs)
-    sampler.seed(seed)
-    return sampler
+class Draws:
+    """The uniforms that a sampler draws, three per set."""
+
+    def __init__(self, num_envs, seed=0):
+        self._recorder = Recorder(0.5)
+        self._sampler = ActionSetSampler(self._recorder, 3, num_envs)
+        self._sampler.seed(seed)
+
+    def reset_at(self, envs=ALL_ENVS):
+        self._sampler.reset_at(envs, None, None)
+        return self._recorder.uniforms
+
+    def advance(self):
+        self._sampler.advance(None, None)
+        return self._recorder.uniforms
 
 
 def test_hashed_counters_are_uniform():
@@ -31,10 +43,10 @@ def test_hashed_counters_are_uniform():
 
 def test_neighbouring_draws_are_independent():
     """Chi-square over 4 x 4 cells for each pair of neighbours along every axis."""
-    sampler = seeded(num_envs=20_000)
-    first = sampler.reset_at(ALL_ENVS, None, None)
-    next_step = sampler.advance(None, None)
-    next_episode = sampler.reset_at(ALL_ENVS, None, None)
+    draws = Draws(num_envs=20_000)
+    first = draws.reset_at()
+    next_step = draws.advance()
+    next_episode = draws.reset_at()
     neighbours = [
         first[:-1, 0],
         first[1:, 0],
@@ -53,36 +65,31 @@ def test_draw_depends_on_environment_episode_and_step_alone():
     One environment is hashed many steps ahead, a thousand are not: so this also holds
     the two ways of hashing against each other.
     """
-    alone, crowd = seeded(1), seeded(1000)
+    alone, crowd = Draws(1), Draws(1000)
     rng = np.random.default_rng(0)
-    one, many = (
-        alone.reset_at(ALL_ENVS, None, None),
-        crowd.reset_at(ALL_ENVS, None, None),
-    )
+    one, many = alone.reset_at(), crowd.reset_at()
     for _ in range(300):
         np.testing.assert_array_equal(one[0], many[0])
-        one, many = alone.advance(None, None), crowd.advance(None, None)
+        one, many = alone.advance(), crowd.advance()
         others = 1 + np.flatnonzero(rng.random(999) < 0.1)
-        many[others] = crowd.reset_at(others, None, None)
+        many[others] = crowd.reset_at(others)
         if rng.random() < 0.05:
             first = np.array([0])
-            one[first] = alone.reset_at(first, None, None)
-            many[first] = crowd.reset_at(first, None, None)
+            one[first] = alone.reset_at(first)
+            many[first] = crowd.reset_at(first)
 
 
 def test_no_draw_repeats():
-    sampler = seeded(num_envs=50)
-    rows = [sampler.reset_at(ALL_ENVS, None, None)]
+    draws = Draws(num_envs=50)
+    rows = [draws.reset_at()]
     for _ in range(40):
-        rows += [sampler.advance(None, None) for _ in range(30)]
-        rows.append(sampler.reset_at(ALL_ENVS, None, None))
+        rows += [draws.advance() for _ in range(30)]
+        rows.append(draws.reset_at())
     numbers = np.concatenate(rows).ravel()
     assert len(np.unique(numbers)) == len(numbers)
 
 
 def test_seed_replays():
-    first = seeded(5, seed=7).reset_at(ALL_ENVS, None, None)
-    np.testing.assert_array_equal(
-        first, seeded(5, seed=7).reset_at(ALL_ENVS, None, None)
-    )
-    assert not (first == seeded(5, seed=8).reset_at(ALL_ENVS, None, None)).any()
+    first = Draws(5, seed=7).reset_at()
+    np.testing.assert_array_equal(first, Draws(5, seed=7).reset_at())
+    assert not (first == Draws(5, seed=8).reset_at()).any()

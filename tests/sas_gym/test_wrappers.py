@@ -1,5 +1,7 @@
 """The wrappers bring action sets to any environment with discrete actions."""
 
+from typing import Any
+
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -93,7 +95,7 @@ def test_own_mask_is_intersected_and_not_empty():
 
 
 def test_taxis_mask_is_respected():
-    env = StochasticActionSets(gym.make(TAXI), 0.3)
+    env: Any = StochasticActionSets(gym.make(TAXI), 0.3)
     obs, info = env.reset(seed=0)
     rng = np.random.default_rng(0)
     for _ in range(300):
@@ -216,7 +218,7 @@ def test_infeasible_distribution_error():
 
 
 def test_mask_from_info_goes_into_observation():
-    env = MaskInObservation(gym.make(TAXI))
+    env: Any = MaskInObservation(gym.make(TAXI))
     obs, info = env.reset(seed=0)
     expected = env.unwrapped.action_mask(int(obs["observation"]))
     for mask in (obs["action_mask"], info["action_mask"], env.action_masks()):

@@ -51,6 +51,7 @@ def test_lemma_1_is_the_gradient_of_the_objective(problem):
     parameters = th.tensor(theta, requires_grad=True)
     objective = exact_objective(mdp, parameters, features)
     objective.backward()
+    assert parameters.grad is not None
     assert cases.objective == pytest.approx(objective.item(), abs=1e-10)
     np.testing.assert_allclose(
         policy_gradient(cases), parameters.grad.ravel(), atol=1e-10
