@@ -142,8 +142,8 @@ def test_normalisation_below_masks_is_rejected():
         VecMaskInObservation(VecNormalize(bare))
 
 
-def test_only_discrete_actions():
-    with pytest.raises(ValueError, match="need a Discrete action space"):
+def test_continuous_actions_are_refused():
+    with pytest.raises(ValueError, match="need a Discrete, a MultiDiscrete or"):
         VecMaskInObservation(make_vec_env("Pendulum-v1", 1))
 
 
