@@ -223,7 +223,7 @@ def test_chosen_start_must_reach_goal():
 def test_can_reach_equals_brute_force():
     rng = np.random.default_rng(0)
     for _ in range(50):
-        num_nodes, num_edges = rng.integers(1, 12), rng.integers(0, 20)
+        num_nodes, num_edges = int(rng.integers(1, 12)), rng.integers(0, 20)
         tail, head = rng.integers(num_nodes, size=(2, num_edges))
         targets = rng.integers(num_nodes, size=rng.integers(3))
         expected = np.isin(np.arange(num_nodes), targets)
