@@ -15,6 +15,7 @@ from sas_gym import (
     SASVectorEnv,
     episode_returns,
 )
+from sas_gym.tasks._routing import can_reach
 
 
 def mean_return(task, choose, horizon):
@@ -217,3 +218,23 @@ def test_chosen_start_must_reach_goal():
         Routing.from_networkx(graph, goal=2, length=None)
     task = Routing.from_networkx(graph, goal=2, start=0, length=None)
     np.testing.assert_array_equal(task.reset(3, np.random.default_rng(0)), 0)
+
+
+def test_can_reach_equals_brute_force():
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        num_nodes, num_edges = int(rng.integers(1, 12)), rng.integers(0, 20)
+        tail, head = rng.integers(num_nodes, size=(2, num_edges))
+        targets = rng.integers(num_nodes, size=rng.integers(3))
+        expected = np.isin(np.arange(num_nodes), targets)
+        for _ in range(num_nodes):
+            expected[tail[expected[head]]] = True
+        found = can_reach(targets, tail, head, num_nodes)
+        np.testing.assert_array_equal(found, expected)
+
+
+def test_long_path_is_built_in_linear_time():
+    """A search of quadratic time takes minutes here."""
+    node = np.arange(31_999)
+    task = Routing(node, node + 1, -1.0, 0.5, num_nodes=32_000, goal=31_999)
+    assert task.num_states == 32_000

@@ -113,6 +113,13 @@ def test_policy_predicts_like_stable_baselines3():
     assert random < 4 < min(best, planned)
 
 
+def test_from_preferences_ranks_possible_actions_only():
+    possible = np.array([[True, False, True], [True, True, True]])
+    preferences = np.array([[1.0, 9.0, 2.0], [1.0, 1.0, 5.0]])
+    policy = DecisionListPolicy.from_preferences(preferences, possible)
+    assert [policy.ranking(0), policy.ranking(1)] == [[2, 0], [2, 0, 1]]
+
+
 def test_save_and_load(tmp_path):
     for mdp in (random_mdp(0, gamma=0.9), random_mdp(0, horizon=4)):
         policy = solve(mdp).policy

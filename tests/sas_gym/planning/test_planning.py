@@ -205,6 +205,14 @@ def test_sampling_error_equals_spread(kind):
     np.testing.assert_allclose(random, truth, atol=0.5)
 
 
+def test_sampled_sets_within_possible():
+    """A set of which nothing is possible is not picked."""
+    sets = SampledSets(np.array([[[1, 1], [0, 1], [1, 0]]], bool))
+    uniforms, state = np.linspace(0, 0.99, 50)[:, None], np.zeros(50, int)
+    mask = sets.sets_from(uniforms, state, np.tile([True, False], (50, 1)))
+    np.testing.assert_array_equal(mask, np.tile([True, False], (50, 1)))
+
+
 def test_sampling_errors():
     mdp = random_mdp(0, gamma=0.9)
     with pytest.raises(ValueError, match="num_sets must be at least 2"):
