@@ -1,5 +1,6 @@
 """Running many independent calls: on the cores of this machine, or on a Ray cluster."""
 
+import logging
 import os
 import queue
 import threading
@@ -159,7 +160,7 @@ def run_on_ray(
 
     was_running = ray.is_initialized()
     if not was_running:
-        ray.init(address=address, log_to_driver=False, logging_level="warning")
+        ray.init(address=address, log_to_driver=False, logging_level=logging.WARNING)
     task = ray.remote(num_cpus=1, max_retries=max_retries)(function)
     waiting = {task.remote(item): item for item in items}
     try:

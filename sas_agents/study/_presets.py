@@ -98,9 +98,7 @@ def algorithm_name(algorithm_class: type[Any]) -> str:
     )
 
 
-def save_preset(
-    path: Path, env_id: str, algorithm: str, entry: dict[str, Any]
-) -> None:
+def save_preset(path: Path, env_id: str, algorithm: str, entry: dict[str, Any]) -> None:
     """Put one preset into a file, beside those that it holds."""
     presets = load_presets(path) if path.exists() else {}
     presets.setdefault(env_id, {})[algorithm] = entry

@@ -7,7 +7,7 @@ import os
 import platform
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -31,8 +31,8 @@ Result = dict[str, Any]
 
 FORMAT = 1
 LAMBDAS = "train/weight_v_hat", "train/weight_q_bar"
-# More copies are not faster per step, and common random sets need one fixed number.
-MAX_EVALUATION_ENVS = 100
+# Episodes are played side by side: this bounds the memory that takes.
+MAX_EVALUATION_ENVS = 1000
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class Run:
     num_steps: int
     seed: int
     evaluation: Evaluation
-    versions: dict[str, str] = field(default_factory=lambda: dict(versions()))
+    versions: dict[str, str]
 
     @property
     def key(self) -> str:
@@ -132,7 +132,7 @@ def _source_digest() -> str:
     digest = hashlib.sha256()
     ours = Path(__file__).parent
     for package in (sas_gym, sas_agents):
-        root = Path(package.__file__).parent
+        root = Path(package.__path__[0])
         for path in sorted(root.rglob("*.py")):
             if ours not in path.parents:
                 digest.update(path.relative_to(root).as_posix().encode())
@@ -145,7 +145,7 @@ def _without_docstrings(source: str) -> str:
     for node in ast.walk(tree):
         body = getattr(node, "body", None)
         if isinstance(body, list):
-            node.body = [line for line in body if not _is_text(line)]  # type: ignore[attr-defined]  # only nodes with a body come here
+            body[:] = [line for line in body if not _is_text(line)]
     return ast.dump(tree)
 
 
@@ -172,7 +172,7 @@ def execute(run: Run, report: Callable[[int, float], None] | None = None) -> Res
     import torch as th
 
     th.set_num_threads(1)
-    started = time.perf_counter()
+    started, cpu_started = time.perf_counter(), time.process_time()
     reference = reference_returns(run.environment, run.environment_arguments)
     model = make_model(run)
     curve = _LearningCurve(run, reference, report)
@@ -186,6 +186,7 @@ def execute(run: Run, report: Callable[[int, float], None] | None = None) -> Res
         "curve": curve.columns,
         "timing": {
             "seconds": round(time.perf_counter() - started, 3),
+            "cpu_seconds": round(time.process_time() - cpu_started, 3),
             "evaluation_seconds": round(curve.seconds, 3),
             "finished": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
             "host": platform.node(),
@@ -224,9 +225,7 @@ def reference_returns(
     return known
 
 
-def normalized(
-    mean_return: float, reference: dict[str, float | None]
-) -> float | None:
+def normalized(mean_return: float, reference: dict[str, float | None]) -> float | None:
     """Put a return on a scale from random play, 0, to the optimum, 1, if both known."""
     low, high = reference["random"], reference["optimal"]
     if low is None or high is None or not high > low:
@@ -306,9 +305,10 @@ class _LearningCurve:
             policy = evaluated_policy(run.algorithm, model, seed)
             returns = episode_returns(env, policy, num_episodes, seed)
         env.close()
+        step, mean = self.next_step, float(returns.mean())
         point = {
-            "step": self.next_step,
-            "mean_return": float(returns.mean()),
+            "step": step,
+            "mean_return": mean,
             "standard_error": float(returns.std() / np.sqrt(len(returns))),
             "num_episodes": len(returns),
         }
@@ -316,6 +316,5 @@ class _LearningCurve:
             column.append(point.get(name, self.logged.get(name)))
         self.seconds += time.perf_counter() - started
         if self.report is not None:
-            score = normalized(point["mean_return"], self.reference)
-            value = point["mean_return"] if score is None else score
-            self.report(point["step"], value)
+            score = normalized(mean, self.reference)
+            self.report(step, mean if score is None else score)

@@ -246,7 +246,9 @@ class Study:
         names = [entry.name for entry in self.algorithms]
         for wanted, known in ((environments, ids), (algorithms, names)):
             check_names(wanted or [], known, "this study")
-        chosen = [e for e in self.environments if environments is None or e.id in environments]
+        chosen = [
+            e for e in self.environments if environments is None or e.id in environments
+        ]
         if availabilities is not None:
             check_availabilities(availabilities, chosen)
             chosen = [
@@ -259,7 +261,9 @@ class Study:
                 for entry in chosen
                 if set(entry.availabilities) & set(availabilities)
             ]
-        kept = [a for a in self.algorithms if algorithms is None or a.name in algorithms]
+        kept = [
+            a for a in self.algorithms if algorithms is None or a.name in algorithms
+        ]
         if num_seeds is not None:
             kept = [replace(algorithm, num_seeds=num_seeds) for algorithm in kept]
         return replace(self, environments=tuple(chosen), algorithms=tuple(kept))

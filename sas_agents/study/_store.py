@@ -97,9 +97,7 @@ def read_folder(folder: Path) -> list[Result]:
         try:
             results.append(read_result(path))
         except CorruptResultError as error:
-            warnings.warn(
-                f"{error}; skipped: `sas-study run` repeats it", stacklevel=2
-            )
+            warnings.warn(f"{error}; skipped: `sas-study run` repeats it", stacklevel=2)
     return results
 
 
@@ -175,7 +173,8 @@ def _frame(result: Result, label: str) -> "pd.DataFrame":
     frame["random"], frame["optimal"] = reference["random"], reference["optimal"]
     frame["seconds"] = result["timing"]["seconds"]
     frame["run"] = json.dumps(run, sort_keys=True)
-    return frame.astype({"score": float, "random": float, "optimal": float})
+    numbers = ["score", "random", "optimal", *run["evaluation"]["log"]]
+    return frame.astype(dict.fromkeys(numbers, float))
 
 
 def variant_of(arguments: dict[str, Any]) -> str:
@@ -211,7 +210,9 @@ def collect(source: str | Path, runs: Iterable[Labelled] = ()) -> "pd.DataFrame"
     labels = {run.setting: label for label, run in runs}
     if not labels:
         return frame
-    settings = {text: Run.from_dict(json.loads(text)).setting for text in set(frame.run)}
+    settings = {
+        text: Run.from_dict(json.loads(text)).setting for text in set(frame.run)
+    }
     frame["label"] = frame["run"].map(settings).map(labels)
     return frame[frame["label"].notna()].reset_index(drop=True)
 
