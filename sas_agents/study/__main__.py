@@ -105,6 +105,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (ValueError, StorageError, ImportError) as error:
         print(f"sas-study: {error}{_cure(error)}", file=sys.stderr)
         return 2
+    except BrokenPipeError:  # Whoever read the output, such as `head`, has enough.
+        sys.stderr.close()
+        return 0
     except KeyboardInterrupt:
         print("\nsas-study: interrupted; the same command goes on", file=sys.stderr)
         return 130
@@ -282,6 +285,9 @@ def table_command(options: argparse.Namespace) -> int:
     from sas_agents.study import statistics
 
     results = _results(options)
+    if options.csv is not None:
+        results.to_csv(options.csv, index=False)
+        print(f'everything: pandas.read_csv("{options.csv}")')
     for title, make in (
         ("Final evaluation", statistics.final_table),
         ("Interquartile mean score over all tasks", statistics.aggregate_table),
@@ -292,9 +298,6 @@ def table_command(options: argparse.Namespace) -> int:
         text = table.to_string(index=False, float_format="{:.4g}".format, na_rep="-")
         print(f"\n{title}\n{text}")
     print("\nscore: 0 is random play, 1 the optimum; intervals: 95 %, bootstrap")
-    if options.csv is not None:
-        results.to_csv(options.csv, index=False)
-        print(f'everything: pandas.read_csv("{options.csv}")')
     return 0
 
 

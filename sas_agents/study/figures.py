@@ -5,6 +5,7 @@ Colours are those of Okabe and Ito, which everybody can tell apart, and every al
 has a line style and a marker as well, for print without colour.
 """
 
+import re
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -95,8 +96,12 @@ def performance_by_availability(results: pd.DataFrame) -> Figure:
     for axes, environment in zip(panels, environments, strict=True):
         group = final[final.environment == environment]
         known = group.drop_duplicates("availability").sort_values("availability")
-        axes.plot(known.availability, known.optimal, "k-", lw=1, label="optimum")
-        axes.plot(known.availability, known.random, color="0.4", ls=":", label="random")
+        ticks = known.availability.tolist()
+        if len(ticks) == 1:
+            draw_references(axes, known)
+        else:
+            axes.plot(ticks, known.optimal, "k-", lw=1, label="optimum")
+            axes.plot(ticks, known.random, color="0.4", ls=":", label="random")
         labels = list(group.label.unique())
         for i, label in enumerate(labels):
             returns = group[group.label == label].groupby("availability").mean_return
@@ -112,7 +117,6 @@ def performance_by_availability(results: pd.DataFrame) -> Figure:
                 ms=4,
                 **looks[label]._asdict(),
             )
-        ticks = sorted(group.availability.unique())
         axes.set(title=short_name(environment), xlabel="availability", xticks=ticks)
         axes.set_xlim(min(ticks) - 0.08, max(ticks) + 0.08)
         axes.grid(alpha=0.25)
@@ -184,7 +188,12 @@ def _draw_intervals(
     for row, (_, entry) in enumerate(table.iterrows()):
         if np.isfinite(entry.low):
             axes.plot(
-                [entry.low, entry.high], [row, row], color=colors[row], lw=7, alpha=0.35
+                [entry.low, entry.high],
+                [row, row],
+                color=colors[row],
+                lw=7,
+                alpha=0.35,
+                solid_capstyle="butt",
             )
         axes.plot([entry[column]], [row], "|", color=colors[row], ms=13, mew=2.5)
     axes.set_yticks(range(len(names)), names)
@@ -279,8 +288,14 @@ def _with_legend(figure: Figure) -> Figure:
 
 
 def short_name(environment: str) -> str:
-    """Return an id without its namespace and version: `SAS/Maze-v0` is Maze."""
-    return environment.rpartition("/")[2].rpartition("-v")[0] or environment
+    """Return an id as a title.
+
+    Example:
+        >>> short_name("SAS/SanFrancisco-v0")
+        'San Francisco'
+    """
+    name = environment.rpartition("/")[2].rpartition("-v")[0] or environment
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name)
 
 
 def _availability(variant: str) -> str:
