@@ -4,6 +4,8 @@ import json
 import math
 import os
 import tomllib
+from copy import deepcopy
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -29,9 +31,15 @@ def load_presets(name: str | Path = "ours") -> dict[str, dict[str, dict[str, Any
             f"there is no preset file {str(name)!r}, and the shipped ones are {shipped}"
         )
     try:
-        return tomllib.loads(path.read_text())
+        return _parsed(path.read_text())
     except tomllib.TOMLDecodeError as error:
         raise ValueError(f"{path}: {error}") from error
+
+
+@cache
+def _parsed(text: str) -> dict[str, dict[str, dict[str, Any]]]:
+    """Parse a file once: a study asks for its presets run by run."""
+    return tomllib.loads(text)
 
 
 def preset(env_id: str, algorithm: str, name: str | Path = "ours") -> dict[str, Any]:
@@ -100,7 +108,7 @@ def algorithm_name(algorithm_class: type[Any]) -> str:
 
 def save_preset(path: Path, env_id: str, algorithm: str, entry: dict[str, Any]) -> None:
     """Put one preset into a file, beside those that it holds."""
-    presets = load_presets(path) if path.exists() else {}
+    presets = deepcopy(load_presets(path)) if path.exists() else {}
     presets.setdefault(env_id, {})[algorithm] = entry
     lines = ["# Presets by environment and algorithm, written by `sas-study search`.\n"]
     for one_id, algorithms in presets.items():

@@ -30,6 +30,7 @@ Result = dict[str, Any]
 """What a run leaves, as it stands in its file; see `execute`."""
 
 FORMAT = 1
+COLUMNS = "step", "mean_return", "standard_error", "num_episodes"
 LAMBDAS = "train/weight_v_hat", "train/weight_q_bar"
 # Episodes are played side by side: this bounds the memory that takes.
 MAX_EVALUATION_ENVS = 1000
@@ -247,9 +248,8 @@ class _LearningCurve:
         self.report = report
         self.seconds = 0.0
         self.logged: dict[str, float] = {}
-        columns = ["step", "mean_return", "standard_error", "num_episodes"]
         self.columns: dict[str, list[Any]] = {
-            name: [] for name in [*columns, *run.evaluation.log]
+            name: [] for name in [*COLUMNS, *run.evaluation.log]
         }
         points = np.linspace(0, run.num_steps, run.evaluation.num_points + 1)
         self.steps = [int(step) for step in points]

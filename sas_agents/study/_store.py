@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sas_agents.study._runs import FORMAT, Result, Run, normalized
+from sas_agents.study._runs import COLUMNS, FORMAT, Result, Run, normalized
 from sas_agents.study._settings import Labelled
 
 if TYPE_CHECKING:
@@ -71,7 +71,8 @@ def read_result(path: Path) -> Result:
     try:
         result: Result = json.loads(path.read_text())
         run = Run.from_dict(result["run"])
-        lengths = {len(column) for column in result["curve"].values()}
+        columns = [*COLUMNS, *run.evaluation.log]
+        lengths = {len(result["curve"][name]) for name in columns}
         is_whole = len(lengths) == 1 and {"random", "optimal", "timing"} <= set(result)
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise CorruptResultError(f"{path} is not a whole result: {error}") from error

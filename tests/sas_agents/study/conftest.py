@@ -1,17 +1,19 @@
 """A tiny study, and its results made without disturbance."""
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from sas_agents.study import Backend, Evaluation, Study, run_study
 from sas_agents.study import AlgorithmSettings as Algorithm
+from sas_agents.study import Backend, Evaluation, Run, Study, load_study, run_study
 from sas_agents.study import EnvironmentSettings as Environment
+from sas_agents.study._runs import Result
 from sas_agents.study._store import read_folder
 
 TINY = """
-num_steps = 1200
+num_steps = 600
 num_envs = 4
 num_seeds = 3
 
@@ -34,7 +36,7 @@ search.learning_rate = { low = 0.01, high = 1.0, log = true }
 
 [[algorithm]]
 name = "SASQ"
-arguments = { learning_starts = 100 }
+arguments = { learning_starts = 100, gradient_steps = 1 }
 search.learning_rate = { low = 0.001, high = 0.2, log = true, schedule = "linear" }
 search.batch_size = [32, 64]
 """
@@ -53,9 +55,9 @@ def tiny() -> Study:
         environments=(Environment("SAS/SanFrancisco-v0", (0.2, 0.8)),),
         algorithms=(
             Algorithm("SASPG", preset="ours"),
-            Algorithm("SASQ", arguments={"learning_starts": 100}),
+            Algorithm("SASQ", arguments={"learning_starts": 100, "gradient_steps": 1}),
         ),
-        num_steps=1200,
+        num_steps=600,
         num_envs=4,
         num_seeds=3,
         evaluation=Evaluation(3, 10, 20),
@@ -65,8 +67,6 @@ def tiny() -> Study:
 @pytest.fixture(scope="session")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """The results of the tiny study by key, without their timings."""
-    from sas_agents.study import load_study
-
     folder = tmp_path_factory.mktemp("undisturbed")
     path = folder / "tiny.toml"
     path.write_text(TINY)
@@ -74,13 +74,37 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         load_study(path).runs(), folder, Backend(num_jobs=2), progress=False
     )
     assert not report.failed
-    return without_timings(folder)
-
-
-def without_timings(folder: Path) -> dict[str, Any]:
-    """Return the results of a folder by key, without their timings."""
-    results = read_folder(folder)
     return {
         result["key"]: {key: result[key] for key in result if key != "timing"}
-        for result in results
+        for result in read_folder(folder)
+    }
+
+
+@pytest.fixture
+def made_up() -> Callable[..., Result]:
+    """Return what makes a result as `execute` would, without the training."""
+    return _made_up
+
+
+def _made_up(
+    run: Run, returns: Sequence[float] = (0.0, 1.0), finished: str = "2026-01-01"
+) -> Result:
+    count = len(returns)
+    curve = {
+        "step": list(range(0, 100 * count, 100)),
+        "mean_return": list(returns),
+        "standard_error": [0.1] * count,
+        "num_episodes": [10] * count,
+        "train/weight_v_hat": [None] + [-0.5] * (count - 1),
+        "train/weight_q_bar": [None] + [-0.25] * (count - 1),
+    }
+    return {
+        "format": 1,
+        "key": run.key,
+        "command": f"sas-study repeat {run.key}.json",
+        "run": run.to_dict(),
+        "random": 0.0,
+        "optimal": 10.0,
+        "curve": curve,
+        "timing": {"seconds": 1.0, "finished": finished},
     }

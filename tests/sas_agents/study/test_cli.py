@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from sas_agents.study._backends import Backend, Outcome
 from sas_agents.study.__main__ import EXAMPLES, main
+from sas_agents.study._backends import Backend, Outcome
 
 
 @pytest.fixture
 def in_process(monkeypatch: pytest.MonkeyPatch) -> None:
     """Run in this process: starting workers takes longer than a tiny study."""
 
-    def map_here(self: Backend, function: Any, items: Any) -> Any:
+    def map_here(_: Backend, function: Any, items: Any) -> Any:
         return (Outcome(item, function(item)) for item in items)
 
     monkeypatch.setattr(Backend, "map", map_here)
@@ -81,7 +81,7 @@ def test_failed_run_gives_exit_code_one(
     """The last line of the error is printed, with the file that has all of it."""
     fail = RuntimeError("too hot")
     monkeypatch.setattr(
-        Backend, "map", lambda self, f, items: (Outcome(i, error=fail) for i in items)
+        Backend, "map", lambda _, __, items: (Outcome(i, error=fail) for i in items)
     )
     arguments = ["run", str(tiny_file), "--folder", str(tmp_path), "--no-progress"]
     assert main([*arguments, "--seeds", "1"]) == 1

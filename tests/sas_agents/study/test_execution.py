@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -37,9 +38,10 @@ def without_timings(folder: Path) -> dict[str, Any]:
 
 
 class InProcess:
-    """A backend that runs in this process, and counts."""
+    """A backend that runs in this process, counts, and may be interrupted."""
 
-    def __init__(self, stop_after: int | None = None) -> None:
+    def __init__(self, function: Any = None, stop_after: int | None = None) -> None:
+        self.function = function
         self.num_calls = 0
         self.stop_after = stop_after
 
@@ -48,7 +50,7 @@ class InProcess:
             if self.num_calls == self.stop_after:
                 raise KeyboardInterrupt
             self.num_calls += 1
-            yield Outcome(item, function(item))
+            yield Outcome(item, (self.function or function)(item))
 
 
 def test_two_processes_give_what_one_gives(
@@ -59,9 +61,11 @@ def test_two_processes_give_what_one_gives(
     assert without_timings(tmp_path) == undisturbed
 
 
-def test_interrupted_study_goes_on_where_it_was(tiny: Study, tmp_path: Path) -> None:
+def test_interrupted_study_goes_on_where_it_was(
+    tiny: Study, tmp_path: Path, made_up: Callable[..., Any]
+) -> None:
     """After an interruption only what is missing is run, and then nothing more."""
-    first, second, third = InProcess(stop_after=5), InProcess(), InProcess()
+    first, second, third = (InProcess(made_up, stop) for stop in (5, None, None))
     with pytest.raises(KeyboardInterrupt):
         run_study(tiny.runs(), tmp_path, first, progress=False)  # type: ignore[arg-type]
     assert len(result_files(tmp_path)) == 5
@@ -120,7 +124,7 @@ def test_killed_command_goes_on_where_it_was(
 
     with subprocess.Popen(command, stdout=subprocess.DEVNULL) as first:
         wait_for_results(folder, 2)
-        time.sleep(rng.random())
+        time.sleep(0.3 * rng.random())
         children = psutil.Process(first.pid).children()
         first.kill()
         first.wait()
@@ -155,12 +159,8 @@ def test_failing_run_leaves_its_traceback_and_the_others(
 ) -> None:
     """A run that raises an error does not stop the others; fixed, it is run again."""
     broken = AlgorithmSettings("broken", "SASPG", arguments={"n_steps": -1})
-    study = Study(
-        tiny.environments,
-        (broken, tiny.algorithms[0]),
-        num_seeds=1,
-        num_envs=2,
-        num_steps=100,
+    study = replace(
+        tiny, algorithms=(broken, tiny.algorithms[0]), num_seeds=1, num_steps=100
     )
     report = run_study(study.runs(), tmp_path, TWO_JOBS, progress=False)
     assert len(report.written) == len(report.failed) == 2
@@ -169,7 +169,10 @@ def test_failing_run_leaves_its_traceback_and_the_others(
 
 
 def test_full_disk_stops_with_whole_files(
-    tiny: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tiny: Study,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    made_up: Callable[..., Any],
 ) -> None:
     """When the disk fills up, what was written stays whole and the message says so."""
     fsync, calls = os.fsync, []
@@ -182,11 +185,11 @@ def test_full_disk_stops_with_whole_files(
 
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(StorageError, match="the disk is full") as raised:
-        run_study(tiny.runs(), tmp_path, InProcess(), progress=False)  # type: ignore[arg-type]
+        run_study(tiny.runs(), tmp_path, InProcess(made_up), progress=False)  # type: ignore[arg-type]
     assert "give the same command again" in str(raised.value)
     assert len(read_folder(tmp_path)) == 2
     assert not list(tmp_path.glob(".*"))
-    report = run_study(tiny.runs(), tmp_path, InProcess(), progress=False)  # type: ignore[arg-type]
+    report = run_study(tiny.runs(), tmp_path, InProcess(made_up), progress=False)  # type: ignore[arg-type]
     assert report.num_kept == 2
 
 
@@ -201,12 +204,12 @@ def test_worker_with_other_versions_refuses(
 
 
 def test_finished_run_of_other_versions_counts_if_asked(
-    tiny: Study, tmp_path: Path
+    tiny: Study, tmp_path: Path, made_up: Callable[..., Any]
 ) -> None:
     """An update makes runs again, unless any version will do."""
     part = tiny.part(algorithms=["SASPG"], num_seeds=1)
     for _, run in part.runs():
-        write_result(tmp_path, execute(replace(run, versions={"torch": "1.0"})))
+        write_result(tmp_path, made_up(replace(run, versions={"torch": "1.0"})))
     runs = part.runs()
     assert len(execution.unfinished(runs, tmp_path)) == len(runs)
     assert not execution.unfinished(runs, tmp_path, any_version=True)

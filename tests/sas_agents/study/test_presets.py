@@ -51,7 +51,7 @@ def test_arguments_go_over_the_preset() -> None:
 
 
 def test_special_preset_goes_over_the_general_one(tmp_path: Path) -> None:
-    """What a search found for an environment is used there only; both survive a file."""
+    """What a search found for an environment is used there only, and kept in a file."""
     path = tmp_path / "mine.toml"
     general = {"arguments": {"gamma": 0.9, "max_grad_norm": float("inf")}}
     special = {"arguments": {"gamma": 0.5, "policy_kwargs": {"net_arch": [4, 4]}}}

@@ -49,7 +49,8 @@ def test_study_completes_when_a_node_is_killed(
     assert {result["key"] for result in read_folder(tmp_path)} < set(keys)
 
 
-def test_error_in_a_run_is_returned(cluster: Any, tiny: Study) -> None:
+@pytest.mark.usefixtures("cluster")
+def test_error_in_a_run_is_returned() -> None:
     """An error of one run is its outcome; the others come through."""
     outcomes = {o.item: o for o in run_on_ray(int, ["1", "x", "3"], address=None)}
     assert (outcomes["1"].answer, outcomes["3"].answer) == (1, 3)

@@ -32,7 +32,7 @@ def make_searches(study: Study, tmp_path: Path, **options: str) -> list[Search]:
 def test_search_writes_its_best_settings_as_presets(
     study: Study, tmp_path: Path
 ) -> None:
-    """The best completed trial of each algorithm stands in the file, with its source."""
+    """The best trial of each algorithm stands in the file, with its source."""
     todo, output = make_searches(study, tmp_path), tmp_path / "mine.toml"
     messages = run_search(todo, 3, output, InProcess(), progress=False)
     assert len(messages) == 2
@@ -80,7 +80,7 @@ def test_halving_ends_bad_trials_early(
     """A pruned trial has fewer evaluations, and is never the best one."""
     (search, _) = make_searches(study, tmp_path, pruner="halving")
     run_trial((0, search))
-    monkeypatch.setattr(optuna.Trial, "should_prune", lambda self: True)
+    monkeypatch.setattr(optuna.Trial, "should_prune", lambda _: True)
     run_trial((1, search))
     first, second = search.open().trials
     assert (first.state.name, second.state.name) == ("COMPLETE", "PRUNED")
