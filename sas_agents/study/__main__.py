@@ -99,9 +99,11 @@ On the same machine with the same versions the curves are equal.
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; return 0 if all went well."""
     options = make_parser().parse_args(arguments)
-    warnings.showwarning = _show_warning
     try:
-        return int(options.command(options))
+        with warnings.catch_warnings():
+            warnings.filterwarnings("always", module=r"sas_agents\.study")
+            warnings.showwarning = _show_warning
+            return int(options.command(options))
     except (ValueError, StorageError, ImportError) as error:
         print(f"sas-study: {error}{_cure(error)}", file=sys.stderr)
         return 2

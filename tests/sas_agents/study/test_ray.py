@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from sas_agents.study import Backend, Study, run_study
+from sas_agents.study import Backend, Study, load_study, run_study
 from sas_agents.study._backends import run_on_ray
 from sas_agents.study._runs import execute
 from sas_agents.study._store import read_folder
@@ -52,6 +52,8 @@ def test_study_completes_when_a_node_is_killed(
 @pytest.mark.usefixtures("cluster")
 def test_error_in_a_run_is_returned() -> None:
     """An error of one run is its outcome; the others come through."""
-    outcomes = {o.item: o for o in run_on_ray(int, ["1", "x", "3"], address=None)}
-    assert (outcomes["1"].answer, outcomes["3"].answer) == (1, 3)
-    assert "invalid literal" in str(outcomes["x"].error)
+    names = ["quick", "none", "paper"]
+    outcomes = {o.item: o for o in run_on_ray(load_study, names, address=None)}
+    assert isinstance(outcomes["quick"].answer, Study)
+    assert isinstance(outcomes["paper"].answer, Study)
+    assert "there is no study file 'none'" in str(outcomes["none"].error)
