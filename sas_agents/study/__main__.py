@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import sas_gym  # noqa: F401  # Registers the ids.
 from sas_agents.study._backends import Backend
-from sas_agents.study._execution import run_study, unfinished
+from sas_agents.study._execution import run_study
 from sas_agents.study._runs import execute, versions
 from sas_agents.study._search import run_search, searches
 from sas_agents.study._settings import STUDIES, Study, load_study
@@ -308,13 +308,12 @@ def status_command(options: argparse.Namespace) -> int:
     import pandas as pd
 
     runs = _study(options).runs()
-    left = {run.key for run in unfinished(runs, options.folder)}
     kept = {result["key"] for result in read_folder(options.folder)}
     rows = [
         {
             "environment": run.environment,
             "algorithm": label,
-            "done": run.key not in left,
+            "done": run.key in kept,
             "failed": (options.folder / f"{run.key}.failed.txt").exists(),
             "runs": 1,
         }

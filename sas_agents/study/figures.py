@@ -1,8 +1,8 @@
 """The figures of a study, from its table of results.
 
 Every function takes the table that `collect` returns and gives a Matplotlib figure.
-Colours are those of Okabe and Ito, which everybody can tell apart, and every algorithm
-has a line style and a marker as well, for print without colour.
+Colours are those of Okabe and Ito, which the colour-blind can distinguish, and every
+algorithm has a line style and a marker as well, for print without colour.
 """
 
 import re

@@ -118,7 +118,7 @@ def test_intervals_name_every_algorithm_and_pair(results: pd.DataFrame) -> None:
 
 
 def test_algorithms_differ_without_colour() -> None:
-    """Line styles and markers tell algorithms apart in black and white."""
+    """Line styles and markers distinguish algorithms in black and white."""
     looks = list(figures.styles(list("abcdef")).values())
     assert len({str(look.linestyle) for look in looks}) == 6
     assert len({look.marker for look in looks}) == 6
