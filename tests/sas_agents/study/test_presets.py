@@ -1,6 +1,7 @@
 """Presets: reading, writing, and agents built from them."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch as th
@@ -18,7 +19,7 @@ DOMAINS = "SAS/SanFrancisco-v0", "SAS/Maze-v0", "SAS/Recommender-v0"
 @pytest.mark.parametrize("agent", [SASPG, SASNPG, SASQ])
 @pytest.mark.parametrize("name", ["ours", "paper"])
 def test_agents_are_built_from_shipped_presets(
-    agent: type, env_id: str, name: str
+    agent: type[Any], env_id: str, name: str
 ) -> None:
     """Every agent has a preset for every domain, and its class takes it."""
     env = make_vec_env(env_id, 1, seed=0)

@@ -39,7 +39,7 @@ def test_search_writes_its_best_settings_as_presets(
     for search in todo:
         trials = search.open().trials
         assert len(trials) == 3
-        best = max(trials, key=lambda trial: trial.value)
+        best = max(trials, key=lambda trial: trial.value or 0.0)
         entry = preset("SAS/SanFrancisco-v0", search.label, output)
         assert best.user_attrs["arguments"].items() <= entry["arguments"].items()
         assert "best of 3 settings (random sampling" in entry["source"]

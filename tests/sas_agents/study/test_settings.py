@@ -2,6 +2,7 @@
 
 from dataclasses import fields, replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -76,7 +77,7 @@ def test_shipped_studies_have_the_runs_they_promise() -> None:
 def test_key_depends_on_every_field(tiny: Study) -> None:
     """Whatever changes in a run changes its key; only versions leave the setting."""
     run = tiny.runs()[0].run
-    changed = {
+    changed: dict[str, Any] = {
         "environment": "SAS/Maze-v0",
         "environment_arguments": {"availability": 0.3},
         "algorithm": "SASQ",
