@@ -1,0 +1,50 @@
+"""Studies: many runs from one declarative file, on all cores or a cluster.
+
+A study's result is a file per run that says how to repeat it. On the command line it is
+`sas-study`; from Python:
+
+    from pathlib import Path
+    from sas_agents.study import collect, load_study, run_study
+
+    runs = load_study("quick").runs()
+    run_study(runs, Path("results"))
+    results = collect("results", runs)  # a pandas.DataFrame
+
+`sas_agents.study.statistics` and `sas_agents.study.figures` work on that table.
+"""
+
+from sas_agents.study._algorithms import ALGORITHMS, Algorithm
+from sas_agents.study._backends import Backend
+from sas_agents.study._execution import Report, run_study
+from sas_agents.study._presets import from_preset, load_presets, preset
+from sas_agents.study._runs import Evaluation, Run, execute
+from sas_agents.study._settings import (
+    AlgorithmSettings,
+    EnvironmentSettings,
+    SearchSettings,
+    Study,
+    load_study,
+)
+from sas_agents.study._store import CorruptResultError, StorageError, collect
+
+__all__ = [
+    "ALGORITHMS",
+    "Algorithm",
+    "AlgorithmSettings",
+    "Backend",
+    "CorruptResultError",
+    "EnvironmentSettings",
+    "Evaluation",
+    "Report",
+    "Run",
+    "SearchSettings",
+    "StorageError",
+    "Study",
+    "collect",
+    "execute",
+    "from_preset",
+    "load_presets",
+    "load_study",
+    "preset",
+    "run_study",
+]

@@ -1,0 +1,119 @@
+"""Carrying a study out: what is left to run, where it runs, and what it leaves."""
+
+import json
+import traceback
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from sas_agents.study._backends import Backend
+from sas_agents.study._runs import Result, Run, execute, versions
+from sas_agents.study._settings import Labelled
+from sas_agents.study._store import (
+    finished_settings,
+    is_finished,
+    result_files,
+    write_result,
+    write_text,
+)
+
+
+@dataclass
+class Report:
+    """What carrying out a study came to."""
+
+    num_kept: int
+    """Runs that had their result already."""
+    written: list[Path] = field(default_factory=list)
+    failed: dict[str, Path] = field(default_factory=dict)
+    """By key of a run that raised an error: the file with its traceback."""
+
+
+def run_study(
+    runs: Sequence[Labelled],
+    folder: Path,
+    backend: Backend | None = None,
+    *,
+    any_version: bool = False,
+    progress: bool = True,
+) -> Report:
+    """Run whatever has no result yet, and write one file per run.
+
+    A run that raises an error leaves its traceback and does not stop the others.
+
+    Args:
+        runs: The runs, as `Study.runs` gives them.
+        folder: Where the results are.
+        backend: Where to run; all cores of this machine by default.
+        any_version: Whether a result made with other versions counts as one.
+        progress: Whether to show a progress bar.
+
+    Raises:
+        StorageError: If a result cannot be written; those written are whole.
+    """
+    from tqdm import tqdm
+
+    left = unfinished(runs, folder, any_version)
+    report = Report(num_kept=len({run.key for _, run in runs}) - len(left))
+    total = sum(run.num_steps for run in left)
+    bar = tqdm(total=total, unit="step", unit_scale=True, disable=not progress)
+    with bar:
+        bar.set_description(f"{len(left)} runs")
+        for outcome in (backend or Backend()).map(execute_here, left):
+            run: Run = outcome.item
+            if outcome.error is None:
+                report.written.append(write_result(folder, outcome.answer))
+                _failure_path(folder, run).unlink(missing_ok=True)
+            else:
+                report.failed[run.key] = write_failure(folder, run, outcome.error)
+            bar.update(run.num_steps)
+            num_done = len(report.written) + len(report.failed)
+            bar.set_description(f"{num_done} of {len(left)} runs")
+    remove_leftovers(folder)
+    return report
+
+
+def execute_here(run: Run) -> Result:
+    """Execute a run, if this process has the versions that the run names."""
+    if run.versions != versions():
+        differing = {
+            name: f"{there} there, {versions().get(name)} here"
+            for name, there in run.versions.items()
+            if there != versions().get(name)
+        }
+        raise RuntimeError(
+            f"this worker has other versions than the command that asked for the run: "
+            f"{differing}; install the same on every machine"
+        )
+    return execute(run)
+
+
+def unfinished(
+    runs: Sequence[Labelled], folder: Path, any_version: bool = False
+) -> list[Run]:
+    """Return the runs that have no result, each once."""
+    distinct = {run.key: run for _, run in runs}.values()
+    left = [run for run in distinct if not is_finished(folder, run)]
+    if any_version and left:
+        settings = finished_settings(folder)
+        left = [run for run in left if run.setting not in settings]
+    return left
+
+
+def write_failure(folder: Path, run: Run, error: BaseException) -> Path:
+    """Write what a run was and how it failed."""
+    path = _failure_path(folder, run)
+    definition = json.dumps(run.to_dict(), indent=1)
+    write_text(path, definition + "\n" + "".join(traceback.format_exception(error)))
+    return path
+
+
+def _failure_path(folder: Path, run: Run) -> Path:
+    return folder / f"{run.key}.failed.txt"
+
+
+def remove_leftovers(folder: Path) -> None:
+    """Remove what a killed process left half-written, where the result exists now."""
+    for path in result_files(folder):
+        for leftover in folder.glob(f".{path.name}.*.tmp"):
+            leftover.unlink(missing_ok=True)

@@ -1,0 +1,133 @@
+"""Tuned settings for each environment and algorithm, shipped as TOML files."""
+
+import json
+import math
+import os
+import tomllib
+from copy import deepcopy
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeVar
+
+from sas_agents.study._algorithms import ALGORITHMS, resolve
+
+PRESETS = Path(__file__).parent / "presets"
+T = TypeVar("T")
+
+
+def load_presets(name: str | Path = "ours") -> dict[str, dict[str, dict[str, Any]]]:
+    """Read a preset file: a shipped one by its name, or any by its path.
+
+    Returns:
+        By environment id and algorithm: `arguments`, and perhaps `policy` and `source`
+        (where they come from).
+    """
+    path = Path(name)
+    if not path.exists():
+        path = PRESETS / f"{name}.toml"
+    if not path.exists():
+        shipped = sorted(entry.stem for entry in PRESETS.glob("*.toml"))
+        raise ValueError(
+            f"there is no preset file {str(name)!r}, and the shipped ones are {shipped}"
+        )
+    try:
+        return _parsed(path.read_text())
+    except tomllib.TOMLDecodeError as error:
+        raise ValueError(f"{path}: {error}") from error
+
+
+@cache
+def _parsed(text: str) -> dict[str, dict[str, dict[str, Any]]]:
+    """Parse a file once: a study asks for its presets run by run."""
+    return tomllib.loads(text)
+
+
+def preset(env_id: str, algorithm: str, name: str | Path = "ours") -> dict[str, Any]:
+    """Return the preset of an algorithm in an environment.
+
+    An environment without one gets what stands under `any`, the general settings.
+
+    Args:
+        env_id: The environment's id.
+        algorithm: The algorithm's name.
+        name: The preset file: a shipped name (`"ours"`, `"paper"`) or a path.
+
+    Returns:
+        A dict with `arguments` (of the algorithm's class) and perhaps `policy`.
+
+    Example:
+        >>> preset("SAS/Maze-v0", "SASPG", "paper")["arguments"]["n_steps"]
+        1
+    """
+    presets = load_presets(name)
+    general = presets.get("any", {}).get(algorithm, {})
+    special = presets.get(env_id, {}).get(algorithm, {})
+    arguments = {**general.get("arguments", {}), **special.get("arguments", {})}
+    return {**general, **special, "arguments": arguments}
+
+
+def from_preset(
+    algorithm_class: type[T],
+    env_id: str,
+    env: Any,
+    name: str | Path = "ours",
+    **arguments: Any,
+) -> T:
+    """Build an agent with its preset for an environment.
+
+    Args:
+        algorithm_class: `SASPG`, `SASNPG`, `SASQ`, or another of the study's classes.
+        env_id: Whose preset to take.
+        env: The environment to learn in.
+        name: The preset file: a shipped name (`"ours"`, `"paper"`) or a path.
+        **arguments: Arguments over the preset's, such as `seed`.
+
+    Example:
+        >>> from sas_agents import SASPG, make_vec_env
+        >>> env = make_vec_env("SAS/Maze-v0", n_envs=4, seed=0)
+        >>> agent = from_preset(SASPG, "SAS/Maze-v0", env, seed=0)
+    """
+    algorithm = algorithm_name(algorithm_class)
+    table = preset(env_id, algorithm, name)
+    policy = arguments.pop("policy", table.get("policy", ALGORITHMS[algorithm].policy))
+    make: Any = algorithm_class
+    agent: T = make(policy, env, **{**resolve(table["arguments"]), **arguments})
+    return agent
+
+
+def algorithm_name(algorithm_class: type[Any]) -> str:
+    """Return the name in the table of algorithms of a class or its base class."""
+    for cls in algorithm_class.__mro__:
+        for name, entry in ALGORITHMS.items():
+            if entry.location.partition(":")[2] == cls.__name__:
+                return name
+    raise ValueError(
+        f"{algorithm_class.__name__} has no presets: they exist for {list(ALGORITHMS)}"
+    )
+
+
+def save_preset(path: Path, env_id: str, algorithm: str, entry: dict[str, Any]) -> None:
+    """Put one preset into a file, beside those that it holds."""
+    presets = deepcopy(load_presets(path)) if path.exists() else {}
+    presets.setdefault(env_id, {})[algorithm] = entry
+    lines = ["# Presets by environment and algorithm, written by `sas-study search`.\n"]
+    for one_id, algorithms in presets.items():
+        for name, table in algorithms.items():
+            lines.append(f"\n[{json.dumps(one_id)}.{json.dumps(name)}]\n")
+            lines += [f"{key} = {as_toml(value)}\n" for key, value in table.items()]
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary.write_text("".join(lines))
+    os.replace(temporary, path)
+
+
+def as_toml(value: Any) -> str:
+    """Write a value as TOML does; tomllib only reads."""
+    if isinstance(value, dict):
+        inner = ", ".join(f"{json.dumps(k)} = {as_toml(v)}" for k, v in value.items())
+        return f"{{ {inner} }}" if inner else "{}"
+    if isinstance(value, list | tuple):
+        return "[" + ", ".join(as_toml(entry) for entry in value) + "]"
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    return json.dumps(value)

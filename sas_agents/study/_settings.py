@@ -1,0 +1,365 @@
+"""A study as a declarative TOML file: reading, checking, and the runs it asks for."""
+
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass, field, fields, replace
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+import gymnasium as gym
+
+from sas_agents.study._algorithms import ALGORITHMS, check_arguments
+from sas_agents.study._presets import preset
+from sas_agents.study._runs import Evaluation, Run, check_count, versions
+
+STUDIES = Path(__file__).parent / "studies"
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class EnvironmentSettings:
+    """An `[[environment]]` of a study.
+
+    Args:
+        id: Its id; `"module:Id-v0"` imports the module that registers it.
+        availabilities: Each is run. Empty: only `arguments` count.
+        num_steps: Steps to learn from, if not the study's.
+        arguments: Further arguments; `action_sets = {Markov = [0.1, 0.05]}` names a
+            class of `sas_gym.action_sets` and its arguments.
+    """
+
+    id: str
+    availabilities: tuple[float, ...] = (0.8,)
+    num_steps: int | None = None
+    arguments: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for value in self.availabilities:
+            if not isinstance(value, int | float) or not 0 < value <= 1:
+                raise ValueError(
+                    f"availabilities must be numbers above 0 and up to 1, got {value!r}"
+                )
+        _check_optional_counts(self, "num_steps")
+        try:
+            gym.spec(self.id)
+        except (gym.error.Error, ModuleNotFoundError) as error:
+            raise ValueError(f"there is no environment {self.id!r}: {error}") from error
+
+    def variants(self) -> list[dict[str, Any]]:
+        """Return the arguments of each variant: one per availability."""
+        if not self.availabilities:
+            return [self.arguments]
+        return [
+            {**self.arguments, "availability": float(value)}
+            for value in self.availabilities
+        ]
+
+
+@dataclass(frozen=True)
+class AlgorithmSettings:
+    """An `[[algorithm]]` of a study.
+
+    Args:
+        name: What tables and figures call it.
+        algorithm: Its entry in the table of algorithms, if not `name`.
+        policy: Its policy, if not the preset's or the table's.
+        preset: The preset file whose arguments come first: a shipped name or a path.
+        num_envs: Environments in parallel, if not the study's.
+        num_seeds: Number of seeds, if not the study's.
+        arguments: Arguments of the class, over the preset's.
+        search: Ranges for `sas-study search`: a list is a choice, a table has `low`,
+            `high` and perhaps `log = true`, `integer = true`, `schedule = "linear"`.
+    """
+
+    name: str
+    algorithm: str = ""
+    policy: str | None = None
+    preset: str | None = None
+    num_envs: int | None = None
+    num_seeds: int | None = None
+    arguments: dict[str, Any] = field(default_factory=dict)
+    search: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not self.algorithm:
+            object.__setattr__(self, "algorithm", self.name)
+        if self.algorithm not in ALGORITHMS:
+            raise ValueError(
+                f"there is no algorithm {self.algorithm!r}: choose one of "
+                f"{sorted(ALGORITHMS)}, or add it to sas_agents.study.ALGORITHMS"
+            )
+        _check_optional_counts(self, "num_envs", "num_seeds")
+        for name, search_range in self.search.items():
+            check_range(name, search_range)
+
+    def settings_in(self, env_id: str) -> tuple[str, dict[str, Any]]:
+        """Return policy and arguments for an environment."""
+        table: dict[str, Any] = {"arguments": {}}
+        if self.preset is not None:
+            # A variant of an algorithm may have a preset under its own name.
+            own = preset(env_id, self.name, self.preset)
+            general = preset(env_id, self.algorithm, self.preset)
+            table = own if len(own) > 1 else general
+        default = table.get("policy", ALGORITHMS[self.algorithm].policy)
+        return self.policy or default, {**table["arguments"], **self.arguments}
+
+
+def check_range(name: str, search_range: Any) -> None:
+    """Raise a `ValueError` for a search range that Optuna could not sample from."""
+    if isinstance(search_range, list) and search_range:
+        return
+    if not isinstance(search_range, dict) or not {"low", "high"} <= set(search_range):
+        raise ValueError(
+            f"the search range of {name} must be a list of choices or a table with low "
+            f"and high, got {search_range!r}"
+        )
+    check_keys(search_range, {"low", "high", "log", "integer", "schedule"}, name)
+    low, high = search_range["low"], search_range["high"]
+    if not low < high or (search_range.get("log") and low <= 0):
+        raise ValueError(
+            f"the search range of {name} must have low < high, and low > 0 where log = "
+            f"true; got {search_range!r}"
+        )
+    if search_range.get("schedule", "linear") != "linear":
+        raise ValueError(f"schedule must be 'linear', got {search_range['schedule']!r}")
+
+
+@dataclass(frozen=True)
+class SearchSettings:
+    """The `[search]` of a study.
+
+    Args:
+        num_trials: Settings to try, for each algorithm and environment.
+        num_seeds: Seeds of each setting; they differ from those of the runs.
+        first_seed: The first of them.
+        availability: Where to search.
+        objective: `"final"`, the last evaluation, or `"area"`, the mean of the curve.
+    """
+
+    num_trials: int = 60
+    num_seeds: int = 1
+    first_seed: int = 10_000
+    availability: float = 0.8
+    objective: str = "final"
+
+    def __post_init__(self) -> None:
+        _check_optional_counts(self, "num_trials", "num_seeds")
+        if self.objective not in ("final", "area"):
+            raise ValueError(
+                f"objective must be 'final' or 'area', got {self.objective!r}"
+            )
+
+
+class Labelled(NamedTuple):
+    """A run and what its study calls its algorithm."""
+
+    label: str
+    run: Run
+
+
+@dataclass(frozen=True)
+class Study:
+    """A study: every algorithm in every environment, over seeds.
+
+    Args:
+        environments: See `EnvironmentSettings`.
+        algorithms: See `AlgorithmSettings`.
+        description: What the study is for.
+        num_steps: Steps to learn from, of all environments in parallel together.
+        num_envs: Environments in parallel.
+        num_seeds: Number of seeds; they are 0, 1, 2, ...
+        evaluation: See `Evaluation`.
+        search: See `SearchSettings`.
+    """
+
+    environments: tuple[EnvironmentSettings, ...]
+    algorithms: tuple[AlgorithmSettings, ...]
+    description: str = ""
+    num_steps: int = 300_000
+    num_envs: int = 64
+    num_seeds: int = 5
+    evaluation: Evaluation = field(default_factory=Evaluation)
+    search: SearchSettings = field(default_factory=SearchSettings)
+
+    def __post_init__(self) -> None:
+        _check_optional_counts(self, "num_steps", "num_envs", "num_seeds")
+        for kind, names in (
+            ("algorithm", [entry.name for entry in self.algorithms]),
+            ("environment", [entry.id for entry in self.environments]),
+        ):
+            if not names:
+                raise ValueError(f"a study needs at least one [[{kind}]]")
+            if kind == "algorithm" and len(set(names)) < len(names):
+                raise ValueError(f"two algorithms have one name, in {names}")
+
+    def runs(self) -> list[Labelled]:
+        """Return all runs, seed by seed: so every part of a study has all of its cells.
+
+        Raises:
+            ValueError: If an algorithm does not have one of its arguments.
+        """
+        runs = list(self._runs())
+        for run in {(run.algorithm, *run.arguments): run for _, run in runs}.values():
+            check_arguments(run.algorithm, run.arguments)
+        return sorted(runs, key=lambda labelled: labelled.run.seed)
+
+    def _runs(self) -> Iterator[Labelled]:
+        for environment in self.environments:
+            for arguments in environment.variants():
+                for algorithm in self.algorithms:
+                    for seed in range(algorithm.num_seeds or self.num_seeds):
+                        run = self.make_run(environment, arguments, algorithm, seed)
+                        yield Labelled(algorithm.name, run)
+
+    def make_run(
+        self,
+        environment: EnvironmentSettings,
+        environment_arguments: dict[str, Any],
+        algorithm: AlgorithmSettings,
+        seed: int,
+    ) -> Run:
+        """Return one run of the study."""
+        policy, arguments = algorithm.settings_in(environment.id)
+        return Run(
+            environment=environment.id,
+            environment_arguments=environment_arguments,
+            algorithm=algorithm.algorithm,
+            policy=policy,
+            arguments=arguments,
+            num_envs=algorithm.num_envs or self.num_envs,
+            num_steps=environment.num_steps or self.num_steps,
+            seed=seed,
+            evaluation=self.evaluation,
+            versions=versions(),
+        )
+
+    def part(
+        self,
+        environments: list[str] | None = None,
+        algorithms: list[str] | None = None,
+        availabilities: list[float] | None = None,
+        num_seeds: int | None = None,
+    ) -> "Study":
+        """Return a part of the study; whatever is `None` stays whole."""
+        ids = [entry.id for entry in self.environments]
+        names = [entry.name for entry in self.algorithms]
+        for wanted, known in ((environments, ids), (algorithms, names)):
+            check_names(wanted or [], known, "this study")
+        chosen = [
+            e for e in self.environments if environments is None or e.id in environments
+        ]
+        if availabilities is not None:
+            check_availabilities(availabilities, chosen)
+            chosen = [
+                replace(
+                    entry,
+                    availabilities=tuple(
+                        p for p in entry.availabilities if p in availabilities
+                    ),
+                )
+                for entry in chosen
+                if set(entry.availabilities) & set(availabilities)
+            ]
+        kept = [
+            a for a in self.algorithms if algorithms is None or a.name in algorithms
+        ]
+        if num_seeds is not None:
+            kept = [replace(algorithm, num_seeds=num_seeds) for algorithm in kept]
+        return replace(self, environments=tuple(chosen), algorithms=tuple(kept))
+
+
+def load_study(name: str | Path) -> Study:
+    """Read a study: a shipped one by its name, or a TOML file by its path.
+
+    Raises:
+        ValueError: If the file holds something unknown or impossible; the message
+            names the key.
+    """
+    path = Path(name)
+    if not path.exists():
+        path = STUDIES / f"{name}.toml"
+    if not path.exists():
+        shipped = sorted(entry.stem for entry in STUDIES.glob("*.toml"))
+        raise ValueError(
+            f"there is no study file {str(name)!r}, and the shipped studies are "
+            f"{shipped}"
+        )
+    try:
+        table = tomllib.loads(path.read_text())
+        return _study_of(table)
+    except (ValueError, tomllib.TOMLDecodeError) as error:
+        raise ValueError(f"{path}: {error}") from error
+
+
+def _study_of(table: dict[str, Any]) -> Study:
+    # In TOML a table that may come more than once has its singular name.
+    renamed = {"environment": "environments", "algorithm": "algorithms"}
+    known = {entry.name for entry in fields(Study)} - set(renamed.values())
+    check_keys(table, known | set(renamed), "the study")
+    parts: dict[str, Any] = {
+        key: value for key, value in table.items() if key not in renamed
+    }
+    for key, cls in (
+        ("environment", EnvironmentSettings),
+        ("algorithm", AlgorithmSettings),
+    ):
+        entries = table.get(key, [])
+        if not isinstance(entries, list):
+            raise ValueError(f"write [[{key}]], with two brackets, for each {key}")
+        parts[renamed[key]] = tuple(
+            _build(cls, entry, f"[[{key}]] {entry.get('id', entry.get('name', ''))}")
+            for entry in entries
+        )
+    for key, settings in (("evaluation", Evaluation), ("search", SearchSettings)):
+        parts[key] = _build(settings, table.get(key, {}), f"[{key}]")
+    return Study(**parts)
+
+
+def _build(cls: type[T], table: dict[str, Any], where: str) -> T:
+    """Make a dataclass of a TOML table, or say which key is wrong."""
+    known = {entry.name for entry in fields(cls)}  # type: ignore[arg-type]  # a dataclass
+    check_keys(table, known, where)
+    values = {
+        key: tuple(value) if isinstance(value, list) else value
+        for key, value in table.items()
+    }
+    try:
+        return cls(**values)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"in {where}: {error}") from error
+
+
+def check_keys(table: dict[str, Any], known: set[str], where: str) -> None:
+    """Raise a `ValueError` for a key that is not known."""
+    for key in table:
+        if key not in known:
+            close = get_close_matches(key, known, n=1)
+            hint = f" (did you mean {close[0]!r}?)" if close else ""
+            raise ValueError(
+                f"unknown key {key!r} in {where}{hint}; known are {sorted(known)}"
+            )
+
+
+def check_names(wanted: list[str], known: list[str], where: str) -> None:
+    """Raise a `ValueError` for a name that a study does not have."""
+    for name in wanted:
+        if name not in known:
+            raise ValueError(f"{where} has no {name!r}; it has {known}")
+
+
+def check_availabilities(
+    wanted: list[float], environments: list[EnvironmentSettings]
+) -> None:
+    """Raise a `ValueError` for an availability that no environment has."""
+    known = sorted({p for entry in environments for p in entry.availabilities})
+    for value in wanted:
+        if value not in known:
+            raise ValueError(f"this study has no availability {value}; it has {known}")
+
+
+def _check_optional_counts(settings: Any, *names: str) -> None:
+    for name in names:
+        value = getattr(settings, name)
+        if value is not None:
+            check_count(name, value)

@@ -1,0 +1,110 @@
+"""A tiny study, and its results made without disturbance."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from sas_agents.study import AlgorithmSettings as Algorithm
+from sas_agents.study import Backend, Evaluation, Run, Study, load_study, run_study
+from sas_agents.study import EnvironmentSettings as Environment
+from sas_agents.study._runs import Result
+from sas_agents.study._store import read_folder
+
+TINY = """
+num_steps = 600
+num_envs = 4
+num_seeds = 3
+
+[evaluation]
+num_points = 3
+num_episodes = 10
+num_final_episodes = 20
+
+[search]
+num_trials = 3
+
+[[environment]]
+id = "SAS/SanFrancisco-v0"
+availabilities = [0.2, 0.8]
+
+[[algorithm]]
+name = "SASPG"
+preset = "ours"
+search.learning_rate = { low = 0.01, high = 1.0, log = true }
+
+[[algorithm]]
+name = "SASQ"
+arguments = { learning_starts = 100, gradient_steps = 1 }
+search.learning_rate = { low = 0.001, high = 0.2, log = true, schedule = "linear" }
+search.batch_size = [32, 64]
+"""
+
+
+@pytest.fixture
+def tiny_file(tmp_path: Path) -> Path:
+    path = tmp_path / "tiny.toml"
+    path.write_text(TINY)
+    return path
+
+
+@pytest.fixture
+def tiny() -> Study:
+    return Study(
+        environments=(Environment("SAS/SanFrancisco-v0", (0.2, 0.8)),),
+        algorithms=(
+            Algorithm("SASPG", preset="ours"),
+            Algorithm("SASQ", arguments={"learning_starts": 100, "gradient_steps": 1}),
+        ),
+        num_steps=600,
+        num_envs=4,
+        num_seeds=3,
+        evaluation=Evaluation(3, 10, 20),
+    )
+
+
+@pytest.fixture(scope="session")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """The results of the tiny study by key, without their timings."""
+    folder = tmp_path_factory.mktemp("undisturbed")
+    path = folder / "tiny.toml"
+    path.write_text(TINY)
+    report = run_study(
+        load_study(path).runs(), folder, Backend(num_jobs=2), progress=False
+    )
+    assert not report.failed
+    return {
+        result["key"]: {key: result[key] for key in result if key != "timing"}
+        for result in read_folder(folder)
+    }
+
+
+@pytest.fixture
+def made_up() -> Callable[..., Result]:
+    """Return what makes a result as `execute` would, without the training."""
+    return _made_up
+
+
+def _made_up(
+    run: Run, returns: Sequence[float] = (0.0, 1.0), finished: str = "2026-01-01"
+) -> Result:
+    count = len(returns)
+    curve = {
+        "step": list(range(0, 100 * count, 100)),
+        "mean_return": list(returns),
+        "standard_error": [0.1] * count,
+        "num_episodes": [10] * count,
+        "train/weight_v_hat": [None] + [-0.5] * (count - 1),
+        "train/weight_q_bar": [None] + [-0.25] * (count - 1),
+    }
+    return {
+        "format": 1,
+        "key": run.key,
+        "command": f"sas-study repeat {run.key}.json",
+        "run": run.to_dict(),
+        "random": 0.0,
+        "optimal": 10.0,
+        "curve": curve,
+        "timing": {"seconds": 1.0, "finished": finished},
+    }

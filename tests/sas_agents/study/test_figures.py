@@ -1,0 +1,125 @@
+"""Figures have the lines that the results say, and the references."""
+
+import matplotlib as mpl
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.axes import Axes
+
+from sas_agents.study import figures
+
+
+@pytest.fixture
+def results() -> pd.DataFrame:
+    """Two environments, two availabilities, two algorithms, three seeds."""
+    rows = []
+    for environment, optimal in (("SAS/Maze-v0", 100.0), ("SAS/SanFrancisco-v0", 9.0)):
+        for availability in (0.2, 0.8):
+            for label in ("SASPG", "SASQ"):
+                for seed in range(3):
+                    for step in (0, 100, 200):
+                        share = availability * step / 200 + 0.01 * seed
+                        weight = -0.5 if label == "SASPG" and step else np.nan
+                        rows.append(
+                            {
+                                "key": f"{environment}{availability}{label}{seed}",
+                                "environment": environment,
+                                "variant": f"{availability:g}",
+                                "availability": availability,
+                                "label": label,
+                                "seed": seed,
+                                "step": step,
+                                "score": share,
+                                "mean_return": share * optimal,
+                                "optimal": optimal,
+                                "random": 0.0,
+                                "train/weight_v_hat": weight,
+                                "train/weight_q_bar": weight / 2,
+                            }
+                        )
+    return pd.DataFrame(rows)
+
+
+def lines(axes: Axes) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """Return the labelled lines of a panel."""
+    return {
+        str(line.get_label()): (
+            np.asarray(line.get_xdata(), float),
+            np.asarray(line.get_ydata(), float),
+        )
+        for line in axes.get_lines()
+        if not str(line.get_label()).startswith("_")
+    }
+
+
+def test_learning_curves_have_means_and_references(results: pd.DataFrame) -> None:
+    """A panel per task with the mean of each algorithm, its band, and references."""
+    figure = figures.learning_curves(results)
+    titles = [axes.get_title() for axes in figure.axes]
+    assert titles == [
+        "Maze, availability 0.8",
+        "San Francisco, availability 0.8",
+        "Maze, availability 0.2",
+        "San Francisco, availability 0.2",
+    ]
+    found = lines(figure.axes[0])
+    assert set(found) == {"SASPG", "SASQ", "optimum", "random"}
+    steps, means = found["SASPG"]
+    assert steps.tolist() == [0, 100, 200]
+    assert means.tolist() == pytest.approx([1.0, 41.0, 81.0])
+    assert set(found["optimum"][1]) == {100.0}
+    assert set(found["random"][1]) == {0.0}
+    band = figure.axes[0].collections[0].get_paths()[0].vertices
+    at_end = sorted(set(np.asarray(band)[np.asarray(band)[:, 0] == 200, 1].round(6)))
+    assert at_end == pytest.approx([80.0, 82.0])
+
+
+def test_weights_are_drawn_for_those_who_have_them(results: pd.DataFrame) -> None:
+    """Two lines per panel, of the one algorithm that logs weights."""
+    found = lines(figures.baseline_weights(results).axes[0])
+    assert [set(values) for _, values in found.values()] == [{-0.5}, {-0.25}]
+    with pytest.raises(ValueError, match="no result has logged baseline weights"):
+        figures.baseline_weights(results[results.label == "SASQ"])
+
+
+def test_availability_figure_has_final_returns(results: pd.DataFrame) -> None:
+    """A point per availability at the final mean, with the optimum over it."""
+    axes = figures.performance_by_availability(results).axes[0]
+    assert lines(axes)["optimum"][0].tolist() == [0.2, 0.8]
+    assert lines(axes)["optimum"][1].tolist() == [100.0, 100.0]
+    assert lines(axes)["random"][1].tolist() == [0.0, 0.0]
+    bars = {bar.get_label(): bar for bar in axes.containers}
+    assert set(bars) == {"SASPG", "SASQ"}
+    means = np.asarray(bars["SASQ"][0].get_ydata(), float)
+    assert means.tolist() == pytest.approx([21.0, 81.0])
+
+
+def test_references_are_drawn_at_one_availability_too(results: pd.DataFrame) -> None:
+    """With a single availability the optimum and random play are level lines."""
+    one = results[results.availability == 0.8]
+    found = lines(figures.performance_by_availability(one).axes[0])
+    assert {"optimum", "random"} <= set(found)
+
+
+def test_profiles_fall_from_one_to_zero(results: pd.DataFrame) -> None:
+    """Half of the tasks end near 0.2, half near 0.8."""
+    axes = figures.performance_profiles(results).axes[0]
+    thresholds, shares = lines(axes)["SASPG"]
+    assert shares[np.isclose(thresholds, 0.1)] == 1
+    assert shares[np.isclose(thresholds, 0.5)] == 0.5
+    assert shares[-1] == 0
+
+
+def test_intervals_name_every_algorithm_and_pair(results: pd.DataFrame) -> None:
+    """A row per algorithm, and one per pair."""
+    left, right = figures.score_intervals(results).axes
+    assert [text.get_text() for text in left.get_yticklabels()] == ["SASPG", "SASQ"]
+    assert [text.get_text() for text in right.get_yticklabels()] == ["SASPG over SASQ"]
+
+
+def test_algorithms_differ_without_colour() -> None:
+    """Line styles and markers distinguish algorithms in black and white."""
+    looks = list(figures.styles(list("abcdef")).values())
+    assert len({str(look.linestyle) for look in looks}) == 6
+    assert len({look.marker for look in looks}) == 6
+    assert len({mpl.colors.to_hex(look.color) for look in looks}) == 6

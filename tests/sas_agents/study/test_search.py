@@ -1,0 +1,104 @@
+"""Searches: sampling, resuming, pruning, sharing, and the presets they write."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import optuna
+import pytest
+
+from sas_agents.study import Backend, Study, load_presets, load_study, preset
+from sas_agents.study._backends import Outcome
+from sas_agents.study._search import Search, run_search, run_trial, searches
+
+
+class InProcess(Backend):
+    """A backend that runs in this process."""
+
+    def map(self, function, items):  # type: ignore[no-untyped-def]  # a stand-in
+        for item in items:
+            yield Outcome(item, function(item))
+
+
+@pytest.fixture
+def study(tiny_file: Path) -> Study:
+    study = load_study(tiny_file).part(availabilities=[0.8])
+    return replace(study, num_steps=200)
+
+
+def make_searches(study: Study, tmp_path: Path, **options: str) -> list[Search]:
+    return searches(study, str(tmp_path / "search.log"), **options)  # type: ignore[arg-type]  # literals
+
+
+def test_search_writes_its_best_settings_as_presets(
+    study: Study, tmp_path: Path
+) -> None:
+    """The best trial of each algorithm stands in the file, with its source."""
+    todo, output = make_searches(study, tmp_path), tmp_path / "mine.toml"
+    messages = run_search(todo, 3, output, InProcess(), progress=False)
+    assert len(messages) == 2
+    for search in todo:
+        trials = search.open().trials
+        assert len(trials) == 3
+        best = max(trials, key=lambda trial: trial.value or 0.0)
+        entry = preset("SAS/SanFrancisco-v0", search.label, output)
+        assert best.user_attrs["arguments"].items() <= entry["arguments"].items()
+        assert "best of 3 settings (random sampling" in entry["source"]
+    found = load_presets(output)["SAS/SanFrancisco-v0"]["SASQ"]["arguments"]
+    assert found["learning_starts"] == 100
+    assert 0.001 <= float(found["learning_rate"].removeprefix("lin_")) <= 0.2
+    # And a study can use it.
+    algorithm = replace(study.algorithms[1], preset=str(output), arguments={})
+    run = replace(study, algorithms=(algorithm,)).runs()[0].run
+    assert run.arguments == found
+
+
+def test_search_goes_on_where_it_was(study: Study, tmp_path: Path) -> None:
+    """The same command adds what is missing, and does not sample the same again."""
+    todo = make_searches(study, tmp_path)[:1]
+    output = tmp_path / "mine.toml"
+    run_search(todo, 2, output, InProcess(), progress=False)
+    # What a killed process was trying stays in the storage, and does not count.
+    todo[0].open().ask()
+    run_search(todo, 4, output, InProcess(), progress=False)
+    finished = [trial for trial in todo[0].open().trials if trial.state.is_finished()]
+    assert len(finished) == 4
+    assert len({trial.params["learning_rate"] for trial in finished}) == 4
+
+
+def test_two_processes_share_one_storage(study: Study, tmp_path: Path) -> None:
+    """Workers of one search write to one file, and every trial is there once."""
+    todo = make_searches(study, tmp_path, sampler="tpe")[:1]
+    run_search(todo, 4, tmp_path / "mine.toml", Backend(num_jobs=2), progress=False)
+    trials = todo[0].open().trials
+    assert [trial.number for trial in trials] == [0, 1, 2, 3]
+    assert all(trial.state.name == "COMPLETE" for trial in trials)
+
+
+def test_halving_ends_bad_trials_early(
+    study: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A pruned trial has fewer evaluations, and is never the best one."""
+    (search, _) = make_searches(study, tmp_path, pruner="halving")
+    run_trial((0, search))
+    monkeypatch.setattr(optuna.Trial, "should_prune", lambda _: True)
+    run_trial((1, search))
+    first, second = search.open().trials
+    assert (first.state.name, second.state.name) == ("COMPLETE", "PRUNED")
+    assert len(first.intermediate_values) == 4
+    assert len(second.intermediate_values) == 1
+    assert isinstance(search.open().pruner, optuna.pruners.SuccessiveHalvingPruner)
+
+
+def test_study_without_ranges_says_so(tiny: Study, tmp_path: Path) -> None:
+    """Nothing to search is an error, not an empty file."""
+    with pytest.raises(
+        ValueError, match="no algorithm of this study has search ranges"
+    ):
+        make_searches(tiny, tmp_path)
+
+
+def test_changed_definition_is_a_new_search(study: Study, tmp_path: Path) -> None:
+    """Trials of other steps or arguments are not mixed with these."""
+    (before, _) = make_searches(study, tmp_path)
+    (after, _) = make_searches(replace(study, num_steps=300), tmp_path)
+    assert before.name != after.name
