@@ -34,7 +34,6 @@ ALGORITHMS = {
     "SASNPG": Algorithm("sas_agents:SASNPG", "LinearPolicy"),
     "SASQ": Algorithm("sas_agents:SASQ", "LinearPolicy", is_greedy=True),
     "MaskedPPO": Algorithm("sas_agents:MaskedPPO", "MlpPolicy"),
-    "MaskedRecurrentPPO": Algorithm("sas_agents:MaskedRecurrentPPO", "MlpLstmPolicy"),
     "MaskablePPO": Algorithm(
         "sb3_contrib:MaskablePPO", "MlpPolicy", mask_channel="method"
     ),
