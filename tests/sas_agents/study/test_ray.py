@@ -23,7 +23,7 @@ def cluster() -> Any:
     ray.init(address=cluster.address, log_to_driver=False)
     yield cluster
     ray.shutdown()
-    cluster.shutdown()  # type: ignore[no-untyped-call]  # Ray leaves it untyped.
+    cluster.shutdown()
 
 
 def test_study_completes_when_a_node_is_killed(
