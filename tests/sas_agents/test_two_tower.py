@@ -32,8 +32,8 @@ def test_actions_with_equal_features_are_equally_likely():
     model = make_model(action_features=features).learn(200)
     obs: Any = make_vec_env(Recommender(1.0, num_products=30, num_topics=3), 4).reset()
     tensors = model.policy.obs_to_tensor(obs)[0]
-    distribution: Any = model.policy.get_distribution(tensors).distribution
-    probs = distribution.probs
+    categorical: Any = model.policy.get_distribution(tensors).distribution
+    probs = categorical.probs
     assert probs.std(dim=1).min() > 0
     np.testing.assert_allclose(
         probs.detach(), probs.detach()[:, ::3].repeat_interleave(3, dim=1), rtol=1e-4
@@ -64,15 +64,15 @@ def test_saved_and_loaded(tmp_path):
     model = make_model(embedding_size=8, action_net_arch=[]).learn(100)
     model.save(tmp_path / "model")
     model.policy.save(tmp_path / "policy")
-    obs: Any = model.env.reset() if model.env else None
+    env: Any = model.env
+    obs = env.reset()
     expected = model.predict(obs, deterministic=True)[0]
-    loaded = MaskedPPO.load(tmp_path / "model", env=model.env)
+    loaded = MaskedPPO.load(tmp_path / "model", env=env)
     policy = type(model.policy).load(tmp_path / "policy")
     assert "action_features" not in model.policy.state_dict()
     for other in (loaded, policy):
         actions = other.predict(obs, deterministic=True)[0]
         np.testing.assert_array_equal(actions, expected)
-    env: Any = model.env
     evaluate_policy(loaded, env, 8)
 
 
