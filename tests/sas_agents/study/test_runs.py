@@ -45,7 +45,7 @@ def test_every_algorithm_runs(
 
 
 def test_evaluation_does_not_change_what_is_learned(run: Run) -> None:
-    """With more points or episodes, common points of the curve stay the same."""
+    """With more evaluations the adapted weights at the end are the same."""
     few = execute(run)["curve"]
     many = execute(replace(run, evaluation=Evaluation(4, 10, 20)))["curve"]
     assert many["step"] == [0, 50, 100, 150, 200]
