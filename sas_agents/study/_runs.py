@@ -212,18 +212,38 @@ def make_model(run: Run) -> Any:
 def reference_returns(
     env_id: str, arguments: dict[str, Any]
 ) -> dict[str, float | None]:
-    """Return `random` and `optimal`, each `None` where the planner does not know it."""
+    """Return the mean return of random play and of the best policy.
+
+    Where the planner does not know them, `random` is the mean of 1,000 episodes that
+    are played, and `optimal` is `None`.
+    """
     from sas_gym.planning import optimal_return, random_return
 
     env = gym.make(env_id, **environment_arguments(env_id, arguments, "observation"))
-    known: dict[str, float | None] = {"random": None, "optimal": None}
-    for name, planner in (("random", random_return), ("optimal", optimal_return)):
-        try:
-            known[name] = float(planner(env))
-        except ValueError:  # The planner says so of sets with a memory, or of a guest.
-            continue
+    try:
+        return {"random": random_return(env), "optimal": optimal_return(env)}
+    except ValueError:  # The planner says so of sets with a memory, or of a guest.
+        return {"random": played_at_random(env_id, arguments), "optimal": None}
+    finally:
+        env.close()
+
+
+def played_at_random(
+    env_id: str, arguments: dict[str, Any], num_episodes: int = 1000
+) -> float:
+    """Play episodes with random available actions; return their mean return."""
+    from sas_gym import episode_returns
+
+    rng = np.random.default_rng(0)
+    env = evaluation_env("SASPG", env_id, arguments, num_episodes)
+    returns = episode_returns(
+        env,
+        lambda _, masks: (masks * rng.random(masks.shape)).argmax(axis=1),
+        num_episodes,
+        seed=0,
+    )
     env.close()
-    return known
+    return float(returns.mean())
 
 
 def normalized(mean_return: float, reference: dict[str, float | None]) -> float | None:

@@ -280,7 +280,8 @@ def _with_legend(figure: Figure) -> Figure:
         entries.values(),
         entries.keys(),
         loc="outside lower center",
-        ncols=min(len(entries), 5),
+        # An entry with its line is about this many inches wide.
+        ncols=max(int(figure.get_figwidth() / 1.7), 1),
         frameon=False,
         handlelength=3.2,
     )
