@@ -43,18 +43,20 @@ All agents:
     rollout/success_rate: Share of them with `info["is_success"]`; logged where the
         environment provides it.
     train/learning_rate: Rate of the policy (SASPG), length of a step of its parameters
-        (SASNPG), rate of q (SASQ), at the last update.
-    train/n_updates: Number of updates so far; for SASQ, of gradient steps.
+        where `target_kl` is None (SASNPG), rate of q (SASQ), at the last update.
+    train/n_updates: Number of rollouts learned from so far; for SASQ, of gradient
+        steps.
 
-SASPG and SASNPG, over all steps of the last rollout's episodes, with the policy that
-played them:
+SASPG and SASNPG, over all steps of the last rollout that count, with the policy that
+played them and the baselines as they were before the update; returns are in units of
+`train/return_scale`:
+    train/critic_learning_rate: Rate of v and q.
     train/entropy: Mean entropy of the policy, in nats. It falls from the log of the
         set's size towards 0 as the policy becomes deterministic.
     train/action_set_size: Mean number of available actions.
-
-SASPG, likewise, with the baselines as they were before the update:
-    train/value_learning_rate: Rate of v.
-    train/q_learning_rate: Rate of q.
+    train/kl: Mean KL divergence of the policy after the update from the one before. If
+        it is 0, nothing is learned; steps of 0.01 to 0.1 are usual.
+    train/return_scale: Running root mean square of the returns.
     train/loss_v_hat: Mean squared error of v(s) against the returns.
     train/loss_q_bar: Mean squared error of q-bar(s, set) against the returns.
     train/explained_variance_v_hat: Share of the returns' variance that v explains: 1 is
@@ -70,15 +72,20 @@ SASPG, likewise, with the baselines as they were before the update:
         advantage's place (the mean gradient, equal in expectation, is that with the
         baselines): the difference is what the baselines are worth.
 
-SASNPG, likewise:
-    train/w_learning_rate: Rate of w.
+SASPG:
+    train/policy_steps: Number of gradient steps of the policy on the last rollout,
+        before it was as far from where it started as `target_kl` allows.
+
+SASNPG:
+    train/step_length: Length of the last step of the policy's parameters.
     train/w_norm: Norm of w, the natural gradient, after the update.
-    train/explained_variance_w: Share of the (centred) returns' variance that psi' w
-        explains before the last step on w.
+    train/explained_variance_w: Share of the advantages' variance that psi' w explains.
 
 SASQ:
     rollout/exploration_rate: Probability epsilon of a random action.
-    train/loss: Mean loss of the gradient steps of the last update.
+    train/loss: Mean loss of the gradient steps of the last update, in units of the
+        square of `train/target_scale`.
+    train/target_scale: Running root mean square of the targets.
 """
 
 from importlib import import_module

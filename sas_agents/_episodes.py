@@ -1,6 +1,6 @@
-"""Whole episodes of the current policy, as a batch."""
+"""Rollouts of the current policy: a fixed number of steps, or whole episodes."""
 
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import numpy as np
 import torch as th
@@ -15,34 +15,28 @@ from sas_agents._features import TensorObs
 ArrayObs = dict[str, NDArray[Any]]
 
 
-class Episodes(NamedTuple):
-    """Every step of some whole episodes, B in all."""
-
-    observations: TensorObs
-    actions: Int[th.Tensor, " B"]
-    returns: Float[th.Tensor, " B"]
-    """Discounted sum of the rewards from each step to its episode's end."""
-    num_episodes: int
-
-
 class EpisodeBuffer(BaseBuffer):
-    """Collects, in every environment, the episodes that start in the first steps.
+    """Collects `buffer_size` steps of every environment, or whole episodes.
 
-    A rollout resets all environments and continues until each episode that started in
-    the first `buffer_size` steps has ended. What an environment plays after that does
-    not count. So whether an episode counts is decided before it is played, and the sum
-    over those that do has, by Wald's identity, the expected number of episodes times
-    the expectation of one: it favours neither short episodes nor long ones, and no
-    episode is cut.
+    With `whole_episodes`, a rollout resets all environments and continues until each
+    episode that started in the first `buffer_size` steps has ended. What an environment
+    plays after that does not count. So whether an episode counts is decided before it
+    is played, and the sum over those that do has, by Wald's identity, the expected
+    number of episodes times the expectation of one: it favours neither short episodes
+    nor long ones, and no episode is cut.
+
+    Without, every step counts, and values replace what follows the last one.
 
     Args:
-        buffer_size: Number of steps in which episodes that count start.
+        buffer_size: Number of steps of an environment; with `whole_episodes`, those in
+            which episodes that count start.
         observation_space: Space of the observations, with the mask.
         action_space: Space of the actions.
-        device: Where the tensors of `episodes` are.
+        device: Where the tensors are.
         gamma: Discount of the returns.
-        gae_lambda: Not used; Stable-Baselines3 passes it to every rollout buffer.
+        gae_lambda: Weight of the longer returns in the lambda-return.
         n_envs: Number of environments.
+        whole_episodes: Whether episodes are played to their end.
     """
 
     def __init__(
@@ -54,24 +48,40 @@ class EpisodeBuffer(BaseBuffer):
         gamma: float = 0.99,
         gae_lambda: float = 1.0,
         n_envs: int = 1,
+        whole_episodes: bool = False,
     ) -> None:
         super().__init__(buffer_size, observation_space, action_space, device, n_envs)
         self.gamma = gamma
+        self.gae_lambda = gae_lambda
+        self.whole_episodes = whole_episodes
         self.reset()
 
     def reset(self) -> None:
-        """Forget everything; an episode starts in every environment."""
+        """Forget everything."""
         self._observations: list[ArrayObs] = []
         self._actions: list[NDArray[Any]] = []
         self._rewards: list[NDArray[Any]] = []
         self._dones: list[NDArray[np.bool_]] = []
         self._counts: list[NDArray[np.bool_]] = []
+        self._cuts: list[tuple[int, int, ArrayObs]] = []
         self._counting = np.ones(self.n_envs, dtype=bool)
 
     @property
     def is_complete(self) -> bool:
-        """Whether every episode that counts has ended."""
-        return not self._counting.any()
+        """Whether every step or episode that counts has been played."""
+        if self.whole_episodes:
+            return not self._counting.any()
+        return self.num_steps >= self.buffer_size
+
+    @property
+    def num_steps(self) -> int:
+        """Number of steps of each environment so far."""
+        return len(self._dones)
+
+    @property
+    def counting(self) -> Bool[NDArray[np.bool_], " N"]:
+        """Which environments are playing what counts."""
+        return self._counting
 
     def add(
         self,
@@ -79,6 +89,7 @@ class EpisodeBuffer(BaseBuffer):
         action: Int[NDArray[Any], " N"],
         reward: Float[NDArray[Any], " N"],
         done: Bool[NDArray[Any], " N"],
+        infos: list[dict[str, Any]],
     ) -> None:
         """Add one step of every environment.
 
@@ -87,33 +98,88 @@ class EpisodeBuffer(BaseBuffer):
             action: The actions taken.
             reward: Their rewards.
             done: Which episodes have ended with the step.
+            infos: One info per environment; those of episodes that a time limit ended
+                are read.
         """
         self._observations.append(observation)
         self._actions.append(action)
         self._rewards.append(reward)
         self._dones.append(done)
         self._counts.append(self._counting)
-        if len(self._dones) >= self.buffer_size:
+        if not self.whole_episodes:
+            self._cuts += [
+                (self.num_steps - 1, i, infos[i]["terminal_observation"])
+                for i in np.flatnonzero(done).tolist()
+                if infos[i].get("TimeLimit.truncated", False)
+            ]
+        elif self.num_steps >= self.buffer_size:
             self._counting = self._counting & ~done
 
-    def episodes(self) -> Episodes:
-        """Return all steps of the episodes that count."""
+    def observations(self) -> TensorObs:
+        """Return the observations of the steps that count, along rows."""
         counts = np.stack(self._counts)
-        dones = np.stack(self._dones)
-        returns = discounted_returns(np.stack(self._rewards), dones, self.gamma)
         arrays = {
             key: np.stack([step[key] for step in self._observations])[counts]
             for key in self._observations[0]
         }
-        return Episodes(
-            cast("TensorObs", obs_as_tensor(arrays, self.device)),
-            self.to_torch(np.stack(self._actions)[counts]),
-            self.to_torch(returns[counts].astype(np.float32)),
-            int(dones[counts].sum()),
-        )
+        return cast("TensorObs", obs_as_tensor(arrays, self.device))
+
+    def actions(self) -> Int[th.Tensor, " B"]:
+        """Return the actions of the steps that count."""
+        return self.to_torch(np.stack(self._actions)[np.stack(self._counts)])
+
+    def cut_observations(self, last: ArrayObs) -> TensorObs:
+        """Return the states whose values replace what was cut off.
+
+        They are those at the time limits, in order, and then the `last` ones.
+        """
+        arrays = {
+            key: np.concatenate([*(cut[key][None] for *_, cut in self._cuts), rest])
+            for key, rest in last.items()
+        }
+        return cast("TensorObs", obs_as_tensor(arrays, self.device))
+
+    def returns(
+        self,
+        values: Float[NDArray[Any], " B"] | None = None,
+        cut_values: Float[NDArray[Any], " C"] | None = None,
+    ) -> Float[th.Tensor, " B"]:
+        """Return the returns of the steps that count.
+
+        Of whole episodes they are the discounted sums of the rewards, else the
+        lambda-returns.
+
+        Args:
+            values: v of `observations()`; of whole episodes not needed, as the next.
+            cut_values: v of `cut_observations()`.
+        """
+        rewards, dones = np.stack(self._rewards).astype(np.float64), self.dones()
+        if self.whole_episodes or values is None or cut_values is None:
+            returns = discounted_returns(rewards, dones, self.gamma)
+        else:
+            for (step, env, _), value in zip(self._cuts, cut_values, strict=False):
+                rewards[step, env] += self.gamma * value
+            returns = lambda_returns(
+                rewards,
+                dones,
+                values.reshape(rewards.shape),
+                cut_values[len(self._cuts) :],
+                self.gamma,
+                self.gae_lambda,
+            )
+        counted = returns[np.stack(self._counts)]
+        return self.to_torch(counted.astype(np.float32))
+
+    def dones(self) -> Bool[NDArray[np.bool_], "T N"]:
+        """Return which steps ended an episode."""
+        return np.stack(self._dones)
+
+    def num_episodes(self) -> int:
+        """Return how many episodes that count have ended."""
+        return int(self.dones()[np.stack(self._counts)].sum())
 
     def _get_samples(self, batch_inds: NDArray[Any], env: Any = None) -> Any:
-        raise NotImplementedError("episodes are taken whole: use `episodes()`")
+        raise NotImplementedError("rollouts are taken whole")
 
 
 def discounted_returns(
@@ -124,5 +190,35 @@ def discounted_returns(
     following = np.zeros(rewards.shape[1])
     for t in reversed(range(len(rewards))):
         following = rewards[t] + gamma * following * ~dones[t]
+        returns[t] = following
+    return returns
+
+
+def lambda_returns(
+    rewards: Float[NDArray[Any], "T N"],
+    dones: Bool[NDArray[Any], "T N"],
+    values: Float[NDArray[Any], "T N"],
+    last_values: Float[NDArray[Any], " N"],
+    gamma: float,
+    gae_lambda: float,
+) -> Float[NDArray[np.float64], "T N"]:
+    """Mix the n-step returns geometrically (Schulman et al., 2016).
+
+    Args:
+        rewards: Rewards; where a time limit ended an episode, with the discounted value
+            of what would have followed.
+        dones: Which steps ended an episode.
+        values: Values of the states.
+        last_values: Values of the states after the last step.
+        gamma: Discount.
+        gae_lambda: Weight of the longer returns: 1 for all rewards of the rollout, 0
+            for one reward and the next value.
+    """
+    returns = np.zeros(rewards.shape)
+    following, next_values = last_values, last_values
+    for t in reversed(range(len(rewards))):
+        mixed = (1 - gae_lambda) * next_values + gae_lambda * following
+        following = rewards[t] + gamma * mixed * ~dones[t]
+        next_values = values[t]
         returns[t] = following
     return returns

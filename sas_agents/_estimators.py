@@ -1,7 +1,10 @@
 """The paper's mathematics as pure functions of tensors."""
 
+from collections.abc import Callable
+
+import numpy as np
 import torch as th
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 
 def entropy(log_probs: Float[th.Tensor, "B A"]) -> Float[th.Tensor, " B"]:
@@ -91,4 +94,97 @@ def td_target(
         best = next_q.max(dim=1, keepdim=True).values
     else:
         best = next_q.gather(1, next_q_online.argmax(dim=1, keepdim=True))
-    return reward + not_done * discount * best
+    # A final state may have an empty set, whose maximum is minus infinity.
+    following = th.where(not_done > 0, best, 0.0)
+    return reward + discount * following
+
+
+def kl_divergence(
+    old_log_probs: Float[th.Tensor, "B A"], log_probs: Float[th.Tensor, "B A"]
+) -> Float[th.Tensor, " B"]:
+    """Divergence of a policy from an older one, given the action set."""
+    change = old_log_probs.clamp_min(-1e30) - log_probs.clamp_min(-1e30)
+    return (old_log_probs.exp() * change).sum(dim=-1)
+
+
+def clipped_gradient(
+    log_probs: Float[th.Tensor, "B A"],
+    old_log_probs: Float[th.Tensor, "B A"],
+    actions: Int[th.Tensor, " B"],
+    advantage: Float[th.Tensor, " B"],
+    clip_range: float | None,
+) -> Float[th.Tensor, "B A"]:
+    """Gradient, with respect to the logits, of min(ratio A, clip(ratio) A).
+
+    The ratio is that of the new to the old probability of the action taken. Where it is
+    1, the gradient is that of log pi times the advantage A; elsewhere it is weighted by
+    importance, and 0 where the policy has already moved as far as it may (Schulman et
+    al., 2017).
+
+    Args:
+        log_probs: Log of the policy.
+        old_log_probs: Log of the policy that played.
+        actions: Actions taken.
+        advantage: Their advantages.
+        clip_range: How far the ratio may be from 1; None for any distance.
+    """
+    taken = actions[:, None]
+    ratio = (log_probs.gather(1, taken) - old_log_probs.gather(1, taken)).exp()
+    weight = ratio * advantage[:, None]
+    if clip_range is not None:
+        is_beyond = (ratio - 1) * advantage.sign()[:, None] > clip_range
+        weight = weight.masked_fill(is_beyond, 0.0)
+    gradient = -weight * log_probs.exp()
+    return gradient.scatter_add_(1, taken, weight)
+
+
+def root_mean_square(values: Float[th.Tensor, "..."]) -> float:
+    """Root of the mean square."""
+    return float(values.double().square().mean().sqrt())
+
+
+def unit_scale(values: Float[th.Tensor, " B"]) -> Float[th.Tensor, " B"]:
+    """Divide values by their root mean square, if that is not 0.
+
+    Nothing is added to it: so a factor that is a power of two changes no bit.
+    """
+    return values / (root_mean_square(values) or 1.0)
+
+
+def running_scale(scale: float, size: float, rate: float) -> float:
+    """Running root mean square: let a scale, 0 at the start, follow sizes.
+
+    Args:
+        scale: The scale so far.
+        size: Root mean square of the new values.
+        rate: Share of the scale's square that they replace.
+    """
+    if scale == 0.0:
+        return size
+    return float(np.sqrt((1 - rate) * scale**2 + rate * size**2))
+
+
+def conjugate_gradients(
+    product: Callable[[th.Tensor], th.Tensor],
+    target: Float[th.Tensor, " P"],
+    num_steps: int,
+) -> Float[th.Tensor, " P"]:
+    """Solve product(x) = target, for a positive semi-definite matrix.
+
+    Args:
+        product: Multiplies the matrix with a vector.
+        target: The right-hand side.
+        num_steps: Largest number of products.
+    """
+    solution, residual = th.zeros_like(target), target.clone()
+    direction, size = residual.clone(), residual @ residual
+    enough = 1e-10 * size
+    for _ in range(num_steps):
+        if size <= enough:
+            break
+        image = product(direction)
+        step = size / (direction @ image)
+        solution, residual = solution + step * direction, residual - step * image
+        before, size = size, residual @ residual
+        direction = residual + size / before * direction
+    return solution

@@ -75,15 +75,17 @@ class Identity(FlattenExtractor):
 def paper_features(space: gym.Space[Any]) -> type[BaseFeaturesExtractor]:
     """Return the paper's features for a space.
 
-    A low-dimensional bounded Box gets the coupled Fourier basis of order 3, a Discrete
-    space its one-hot encoding, a dict its entries joined, anything else itself.
+    A bounded Box of two to four dimensions gets the coupled Fourier basis of order 3, a
+    Discrete space its one-hot encoding, a dict its entries joined, anything else itself
+    (a single number is taken for a feature, as that of `SAS/ThetaTwoTheta-v0` is).
     """
     if isinstance(space, spaces.Dict):
         return CombinedExtractor
     if isinstance(space, spaces.Discrete):
         return OneHot
     if isinstance(space, spaces.Box) and is_bounded_vector(space):
-        return FourierBasis if space.shape[0] <= MAX_FOURIER_AXES else Identity
+        is_coupled = 1 < space.shape[0] <= MAX_FOURIER_AXES
+        return FourierBasis if is_coupled else Identity
     return Identity
 
 

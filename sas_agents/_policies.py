@@ -12,9 +12,12 @@ from stable_baselines3.common.torch_layers import BaseFeaturesExtractor, create_
 from stable_baselines3.common.type_aliases import Schedule
 from stable_baselines3.common.utils import obs_as_tensor
 from torch import nn
+from torch.nn.modules.batchnorm import _BatchNorm
+from torch.nn.modules.dropout import _DropoutNd
 
 from sas_agents._features import (
     FeaturesWithoutMask,
+    OneHot,
     TensorObs,
     bare_space,
     image_features,
@@ -54,19 +57,77 @@ class Network(nn.Module):
             features.features_dim, output_size, net_arch, activation_fn, with_bias=bias
         )
         self.layers = nn.Sequential(*layers)
+        # Whether the features have no parameters, so that they never change.
+        self.has_fixed_features = not list(features.parameters())
+        # Whether the output is linear in such features.
+        self.is_linear = len(layers) == 1 and self.has_fixed_features
         # So that a policy starts uniform, and values at 0.
-        for parameter in self.layers[-1].parameters():
+        for parameter in self.output_layer.parameters():
             nn.init.zeros_(parameter)
 
     @property
-    def is_linear(self) -> bool:
-        """Whether the output is linear in features that have no parameters."""
-        return len(self.layers) == 1 and not list(self.features.parameters())
+    def output_layer(self) -> nn.Linear:
+        """The last layer."""
+        return cast("nn.Linear", self.layers[-1])
 
-    def forward(self, observation: Any) -> th.Tensor:
-        """Return one row of outputs per preprocessed observation."""
-        output: th.Tensor = self.layers(self.features(observation))
-        return output
+    def encode(self, observation: Any) -> Any:
+        """Turn preprocessed observations into what `forward` takes.
+
+        Features that never change are computed here, once per rollout.
+        """
+        return self.features(observation) if self.has_fixed_features else observation
+
+    def forward(self, encoded: Any) -> th.Tensor:
+        """Return one row of outputs per encoded observation."""
+        if is_index(encoded):
+            output = apply_weight(encoded, self.output_layer.weight)
+            bias = self.output_layer.bias
+            return output if bias is None else output + bias
+        features = encoded if self.has_fixed_features else self.features(encoded)
+        result: th.Tensor = self.layers(features)
+        return result
+
+    def differentiable(self, encoded: Any) -> th.Tensor:
+        """Return the output for `backward`, with a graph where that needs one."""
+        with th.set_grad_enabled(not self.is_linear):
+            output: th.Tensor = self(encoded)
+            return output
+
+    def backward(
+        self, encoded: Any, output: th.Tensor, output_gradient: th.Tensor
+    ) -> None:
+        """Set the parameters' gradients to those of a loss with this gradient.
+
+        For a linear map that is one matrix product: a graph would cost far more.
+        """
+        if not self.is_linear:
+            self.zero_grad()
+            output.backward(output_gradient)  # type: ignore[no-untyped-call]  # torch's
+            return
+        layer = self.output_layer
+        layer.weight.grad = weight_gradient(encoded, output_gradient, layer.in_features)
+        if layer.bias is not None:
+            layer.bias.grad = output_gradient.sum(dim=0)
+
+
+def is_index(encoded: Any) -> bool:
+    """Return whether one-hot features are given as the indices of their ones."""
+    return isinstance(encoded, th.Tensor) and encoded.dtype == th.long
+
+
+def apply_weight(encoded: th.Tensor, weight: th.Tensor) -> th.Tensor:
+    """Multiply features with a linear map; for one-hot features, pick its columns."""
+    return weight.T[encoded] if is_index(encoded) else encoded @ weight.T
+
+
+def weight_gradient(
+    encoded: th.Tensor, output_gradient: th.Tensor, num_features: int
+) -> th.Tensor:
+    """Return the gradient of a linear map, one row per output."""
+    if not is_index(encoded):
+        return output_gradient.T @ encoded
+    sums = output_gradient.new_zeros(num_features, output_gradient.shape[1])
+    return sums.index_add_(0, encoded, output_gradient).T
 
 
 class SASPolicy(FeaturesWithoutMask, BasePolicy):
@@ -134,6 +195,7 @@ class SASPolicy(FeaturesWithoutMask, BasePolicy):
         self.actor = self._network(num_actions)
         self.value_net = self._network(1)
         self.q_net = self._network(num_actions)
+        check_layers(self.actor)
         self.optimizer = self._optimizer(self.actor)
         self.value_optimizer = self._optimizer(self.value_net)
         self.q_optimizer = self._optimizer(self.q_net)
@@ -164,12 +226,19 @@ class SASPolicy(FeaturesWithoutMask, BasePolicy):
     @th.no_grad()
     def _logits(self, obs: dict[str, NDArray[Any]]) -> NDArray[Any]:
         tensors = cast("TensorObs", obs_as_tensor(obs, self.device))
-        logits: NDArray[Any] = self.actor(self.preprocess(tensors)).cpu().numpy()
+        logits: NDArray[Any] = self.actor(self.encode(tensors)).cpu().numpy()
         return logits
+
+    def encode(self, obs: TensorObs) -> Any:
+        """Return what the three networks take of observations, without the mask."""
+        if self.actor.is_linear and isinstance(self.actor.features, OneHot):
+            return obs["observation"].reshape(-1).long()
+        with th.no_grad():
+            return self.actor.encode(self.preprocess(obs))
 
     def masked_logits(self, obs: TensorObs) -> th.Tensor:
         """Return the logits, minus infinity outside the action set."""
-        return mask_out(self.actor(self.preprocess(obs)), obs[MASK_KEY])
+        return mask_out(self.actor(self.encode(obs)), obs[MASK_KEY])
 
     def forward(
         self, obs: TensorObs, deterministic: bool = False
@@ -182,7 +251,7 @@ class SASPolicy(FeaturesWithoutMask, BasePolicy):
 
     def predict_values(self, obs: TensorObs) -> th.Tensor:
         """Return v(s) as a column."""
-        values: th.Tensor = self.value_net(self.preprocess(obs))
+        values: th.Tensor = self.value_net(self.encode(obs))
         return values
 
     def _predict(  # type: ignore[override]  # observations are dicts here
@@ -217,12 +286,22 @@ class SASPolicy(FeaturesWithoutMask, BasePolicy):
         }
 
 
+def check_layers(network: Network) -> None:
+    """Reject layers with which a sample's score is not a function of the sample."""
+    for module in network.modules():
+        if isinstance(module, _BatchNorm | _DropoutNd):
+            raise ValueError(
+                f"{type(module).__name__} makes the score of a sample depend on other "
+                "samples or on chance: use LayerNorm or GroupNorm, or leave it out"
+            )
+
+
 class LinearPolicy(SASPolicy):
     """The paper's single layer: a linear map of the features, without a bias.
 
     The arguments are those of `SASPolicy`; by default there are no hidden layers and no
     biases, and the features are the paper's: one-hot for a Discrete space,
-    `FourierBasis` for a bounded Box of up to four dimensions, else the vector itself.
+    `FourierBasis` for a bounded Box of two to four dimensions, else the vector itself.
     """
 
     hidden_layers = ()

@@ -90,7 +90,7 @@ class LinearQPolicy(SASQPolicy):
 
     The arguments are those of `SASQPolicy`; `net_arch` must be empty, and by default
     the features are the paper's: one-hot for a Discrete space, `FourierBasis` for a
-    bounded Box of up to four dimensions, else the vector itself.
+    bounded Box of two to four dimensions, else the vector itself.
     """
 
     hidden_layers = ()

@@ -7,24 +7,23 @@ from stable_baselines3.common.type_aliases import GymEnv, Schedule
 from stable_baselines3.common.utils import FloatSchedule, explained_variance
 from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
-from sas_agents._features import OneHot
-from sas_agents._masked_ops import chosen_log_probs, masked_log_probs
-from sas_agents._on_policy import EpisodicAlgorithm
+from sas_agents._checks import check_count, check_range
+from sas_agents._estimators import conjugate_gradients
+from sas_agents._on_policy import Batch, PolicyGradientAlgorithm
 from sas_agents._policies import SASPolicy
-from sas_agents._scores import score_dot
-from sas_gym.masks import MASK_KEY
+from sas_agents._scores import Scores
 
-# Default length of a step of the policy's parameters. What it reaches is measured by
-# tests/benchmarks/learning.py, three seeds per domain; no search is recorded.
-LINEAR_RATE = 0.7
-NETWORK_RATE = 0.05
-# Default rates of w. It is stable below 2 over the largest eigenvalue of the Fisher
-# matrix of a step: with one-hot features that is at most 1/2, and mostly much smaller.
-W_RATE = 0.1
-ONE_HOT_W_RATE = 2.0
+# Default rates of the critics, for Adam, and how they use a rollout.
+LINEAR_CRITIC_RATE = 0.1
+NETWORK_CRITIC_RATE = 1e-3
+NETWORK_BATCH_SIZE = 256
+# A step may change the policy by so much more than it should before it is halved, and
+# so often.
+KL_TOLERANCE = 1.5
+MAX_HALVINGS = 10
 
 
-class SASNPG(EpisodicAlgorithm):
+class SASNPG(PolicyGradientAlgorithm):
     """Natural policy gradient, by a compatible fit of the returns.
 
     Paper: Chandak, Theocharous, Metevier and Thomas (2020), "Reinforcement Learning
@@ -32,25 +31,52 @@ class SASNPG(EpisodicAlgorithm):
     returns by psi' w is the natural gradient (Lemma 3): no Fisher matrix is formed, and
     the cost is linear in the number of parameters.
 
+    What differs, so that it learns on problems that nobody has tuned it for: w fits the
+    returns less SASPG's two baselines, which leaves its expectation alone, as the score
+    has mean 0 in every state and set; it is fitted by conjugate gradients, which need
+    no rate; a step has the length with which the policy changes by `target_kl`; and
+    rollouts, returns and units are SASPG's.
+
+    The paper's algorithm, to the letter, is `whole_episodes=True, normalize=False,
+    baseline_weights=(0, 0), adapt_weights=False, w_learning_rate=..., w_steps=1,
+    w_memory=1, target_kl=None` with `"LinearPolicy"`, one environment and `n_steps=1`.
+
     `help(sas_agents)` explains what is logged.
 
     Args:
         policy: `"LinearPolicy"` (the paper's), `"MlpPolicy"`, `"CnnPolicy"`,
             `"MultiInputPolicy"`, or a class.
         env: The environment, or its id.
-        learning_rate: Length of a step of the policy's parameters; may be a schedule.
-            Default: 0.7 for a linear policy, 0.05 for networks.
-        n_steps: Number of steps in which an environment starts episodes; those it has
-            started then are played to their end. Default: as many as make 1024 steps
-            of all environments together.
+        learning_rate: Length of a step of the policy's parameters where `target_kl` is
+            None, and not used otherwise; may be a schedule, as all rates may.
+        n_steps: Number of steps of each environment in a rollout. Default: as many as
+            make 2048 steps of all environments together.
+        batch_size: Number of steps in a minibatch of the critics. Default: all for a
+            linear policy, 256 for networks.
+        n_epochs: Number of passes of the critics through a rollout.
         gamma: Discount.
-        w_learning_rate: Rate of w; may be a schedule. Default: 2 for one-hot features,
-            with which the Fisher matrix is small, 0.1 for others.
-        w_steps: Number of steps on w after a rollout. The paper takes one, after every
-            episode.
-        center_returns: Whether w fits the returns less their mean. As the score's mean
-            is 0, that leaves the solution as it is and takes most of the noise away.
-            The paper does without.
+        gae_lambda: Weight of the longer returns in the lambda-return: 1 for all rewards
+            of a rollout, 0 for one reward and the next value.
+        critic_learning_rate: Rate of v and q. Default: 0.1 for a linear policy, 0.001
+            for networks.
+        w_learning_rate: Rate of plain gradient steps on w, as in the paper. Default:
+            conjugate gradients.
+        w_steps: Number of steps on w after a rollout.
+        w_memory: Share of w from which the fit to a rollout starts.
+        damping: Diagonal term of the equation of w, relative to its diagonal's mean.
+        whole_episodes: Whether a rollout consists of the whole episodes that start in
+            its first `n_steps` steps, and the returns are the sums of their rewards,
+            as in the paper's Lemma 1.
+        normalize: Whether returns and advantages are measured in units of their size.
+        baseline_weights: The weights of v and of q-bar at the start (the paper's).
+        adapt_weights: Whether they adapt. (-1, 0) without is the baseline v alone,
+            (0, -1) is q-bar alone, (0, 0) none.
+        weight_decay: Share of the old weights that is kept after an episode (the
+            paper's).
+        ridge: Diagonal term of the weights' equation, relative to its diagonal; "small"
+            in the paper.
+        target_kl: KL divergence of the policy from the one that played, after a step;
+            may be a schedule. None for steps of length `learning_rate`.
         stats_window_size: Number of episodes over which `rollout/` statistics average.
         tensorboard_log: Directory for TensorBoard's files. Default: none are written.
         policy_kwargs: Arguments of the policy; see `SASPolicy`.
@@ -60,19 +86,28 @@ class SASNPG(EpisodicAlgorithm):
         _init_setup_model: Whether to build the networks at once.
     """
 
-    # Its steps have one length: it needs more of them, and can do with noisier ones.
-    rollout_steps = 1024
-
     def __init__(
         self,
         policy: str | type[SASPolicy],
         env: GymEnv | str,
-        learning_rate: float | Schedule | None = None,
+        learning_rate: float | Schedule = 0.7,
         n_steps: int | None = None,
+        batch_size: int | None = None,
+        n_epochs: int = 10,
         gamma: float = 0.99,
+        gae_lambda: float = 0.95,
+        critic_learning_rate: float | Schedule | None = None,
         w_learning_rate: float | Schedule | None = None,
         w_steps: int = 10,
-        center_returns: bool = True,
+        w_memory: float = 0.5,
+        damping: float = 1.0,
+        whole_episodes: bool = False,
+        normalize: bool = True,
+        baseline_weights: tuple[float, float] = (-0.5, -0.5),
+        adapt_weights: bool = True,
+        weight_decay: float = 0.999,
+        ridge: float = 1e-3,
+        target_kl: float | Schedule | None = 0.02,
         stats_window_size: int = 100,
         tensorboard_log: str | None = None,
         policy_kwargs: dict[str, Any] | None = None,
@@ -81,19 +116,39 @@ class SASNPG(EpisodicAlgorithm):
         device: th.device | str = "auto",
         _init_setup_model: bool = True,
     ) -> None:
-        if w_steps < 1:
-            raise ValueError(f"w_steps must be at least 1, got {w_steps}")
-        if learning_rate is None:
-            learning_rate = LINEAR_RATE if self.is_linear(policy) else NETWORK_RATE
+        check_count("w_steps", w_steps)
+        check_range("w_learning_rate", w_learning_rate, 0)
+        check_range("w_memory", w_memory, 0, 1)
+        check_range("damping", damping, 0)
+        check_range("target_kl", target_kl, 0, exclusive=True)
+        is_linear = self.is_linear(policy)
+        if critic_learning_rate is None:
+            critic_learning_rate = (
+                LINEAR_CRITIC_RATE if is_linear else NETWORK_CRITIC_RATE
+            )
+        if batch_size is None and not is_linear:
+            batch_size = NETWORK_BATCH_SIZE
         self.w_learning_rate = w_learning_rate
         self.w_steps = w_steps
-        self.center_returns = center_returns
+        self.w_memory = w_memory
+        self.damping = damping
+        self.target_kl = target_kl
         super().__init__(
             policy,
             env,
             learning_rate,
             n_steps,
+            batch_size,
+            n_epochs,
             gamma,
+            gae_lambda,
+            critic_learning_rate,
+            whole_episodes,
+            normalize,
+            baseline_weights,
+            adapt_weights,
+            weight_decay,
+            ridge,
             stats_window_size,
             tensorboard_log,
             policy_kwargs,
@@ -105,54 +160,75 @@ class SASNPG(EpisodicAlgorithm):
 
     def _setup_model(self) -> None:
         super()._setup_model()
-        if self.w_learning_rate is None:
-            is_one_hot = isinstance(self.policy.actor.features, OneHot)
-            self.w_learning_rate = ONE_HOT_W_RATE if is_one_hot else W_RATE
-        self.w_lr_schedule = FloatSchedule(self.w_learning_rate)
+        if self.w_learning_rate is not None:
+            self.w_lr_schedule = FloatSchedule(self.w_learning_rate)
+        if self.target_kl is not None:
+            self.kl_schedule = FloatSchedule(self.target_kl)
         self.w = th.zeros_like(parameters_to_vector(self.policy.actor.parameters()))
 
-    def train(self) -> None:
-        """Update w, then the policy, from the last rollout."""
-        self.policy.set_training_mode(True)
-        obs, actions, returns, _ = self.rollout_buffer.episodes()
-        if self.center_returns:
-            returns = returns - returns.mean()
-        actor, inputs, mask = (
-            self.policy.actor,
-            self.policy.preprocess(obs),
-            obs[MASK_KEY],
+    def _update_policy_and_critics(self, batch: Batch) -> None:
+        scores = Scores(
+            self.policy.actor, batch.inputs, batch.action_mask, batch.actions
         )
-        rate = self.lr_schedule(self._current_progress_remaining)
-        w_rate = self.w_lr_schedule(self._current_progress_remaining)
-        log_probs = masked_log_probs(actor(inputs), mask)
-        chosen = chosen_log_probs(log_probs, actions)
-        for _ in range(self.w_steps):
-            error = returns - score_dot(
-                actor, inputs, mask, actions, self._named(self.w)
-            )
-            gradient = th.autograd.grad(
-                chosen, list(actor.parameters()), error / len(error), retain_graph=True
-            )
-            self.w = self.w + w_rate * parameters_to_vector(gradient)
-        norm = self.w.norm()
-        if norm > 0:
-            theta = parameters_to_vector(actor.parameters()).detach()
-            vector_to_parameters(theta + rate * self.w / norm, actor.parameters())
-        self._log_policy(log_probs.detach(), mask)
-        self.logger.record("train/learning_rate", rate)
-        self.logger.record("train/w_learning_rate", w_rate)
-        self.logger.record("train/w_norm", norm.item())
-        fit = explained_variance((returns - error).cpu().numpy(), returns.cpu().numpy())
+        advantage = self._unit(batch.advantage)
+        self._fit_w(scores, advantage)
+        fitted = scores.dot(self.w).cpu().numpy()
+        self._step(batch, scores)
+        for _ in range(self.n_epochs):
+            for part in self._minibatches(len(batch.actions)):
+                self._fit_critics(batch, part)
+        fit = explained_variance(fitted, advantage.cpu().numpy())
         self.logger.record("train/explained_variance_w", fit)
+        self.logger.record("train/w_norm", self.w.norm().item())
 
-    def _named(self, vector: th.Tensor) -> dict[str, th.Tensor]:
-        """Cut a vector into the shapes of the actor's parameters."""
-        named = dict(self.policy.actor.named_parameters())
-        parts = th.split(vector, [p.numel() for p in named.values()])
-        return {
-            name: part.view_as(p)
-            for (name, p), part in zip(named.items(), parts, strict=True)
-        }
+    def _fit_w(self, scores: Scores, advantage: th.Tensor) -> None:
+        """Fit the advantages by psi' w."""
+        size, w = len(advantage), self.w_memory * self.w
+        if self.w_learning_rate is not None:
+            rate = self.w_lr_schedule(self._current_progress_remaining)
+            for _ in range(self.w_steps):
+                error = advantage - scores.dot(w)
+                w = w + rate * scores.weighted_sum(error) / size
+            self.w = w
+            return
+        # The trace of the scores' second moment, over their number of dimensions.
+        diagonal = self.damping * scores.mean_square_norm() / len(w)
+
+        def product(vector: th.Tensor) -> th.Tensor:
+            moment = scores.weighted_sum(scores.dot(vector)) / size
+            return moment + diagonal * vector
+
+        gradient = scores.weighted_sum(advantage - scores.dot(w)) / size
+        self.w = w + conjugate_gradients(product, gradient, self.w_steps)
+
+    def _step(self, batch: Batch, scores: Scores) -> None:
+        """Move the policy along w."""
+        norm, curvature = self.w.norm(), scores.variance(self.w).mean()
+        step = th.zeros(())
+        if norm > 0 and self.target_kl is None:
+            step = self.lr_schedule(self._current_progress_remaining) / norm
+            self._move(step)
+        elif curvature > 0:
+            step = self._step_by_kl(batch, curvature)
+        self.logger.record("train/step_length", (step * norm).item())
+
+    def _step_by_kl(self, batch: Batch, curvature: th.Tensor) -> th.Tensor:
+        """Step as far as the KL divergence allows; return how far, in units of w."""
+        target = self.kl_schedule(self._current_progress_remaining)
+        theta = parameters_to_vector(self.policy.actor.parameters()).detach()
+        step = (2 * target / curvature).sqrt()
+        for _ in range(MAX_HALVINGS):
+            self._move(step)
+            if self._kl(batch) <= KL_TOLERANCE * target:
+                break
+            vector_to_parameters(theta, self.policy.actor.parameters())
+            step = step / 2
+        return step
+
+    def _move(self, step: th.Tensor) -> None:
+        parameters = list(self.policy.actor.parameters())
+        theta = parameters_to_vector(parameters).detach()
+        vector_to_parameters(theta + step * self.w, parameters)
 
     def _get_torch_save_params(self) -> tuple[list[str], list[str]]:
         modules, tensors = super()._get_torch_save_params()

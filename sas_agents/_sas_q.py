@@ -1,16 +1,23 @@
 """SAS-Q: DQN whose maximum is over the available actions."""
 
-from typing import Any, ClassVar, Literal, Self
+import warnings
+from typing import Any, ClassVar, Self
 
-import numpy as np
 import torch as th
 from stable_baselines3 import DQN
 from stable_baselines3.common.buffers import ReplayBuffer
 from stable_baselines3.common.policies import BasePolicy
-from stable_baselines3.common.type_aliases import GymEnv, MaybeCallback, Schedule
+from stable_baselines3.common.type_aliases import (
+    GymEnv,
+    MaybeCallback,
+    ReplayBufferSamples,
+    Schedule,
+)
+from stable_baselines3.common.utils import LinearSchedule
 from torch.nn import functional as F
 
-from sas_agents._estimators import td_target
+from sas_agents._checks import check_count, check_finite, check_range
+from sas_agents._estimators import root_mean_square, running_scale, td_target
 from sas_agents._exploration import MaskedExploration
 from sas_agents._q_policies import (
     CnnQPolicy,
@@ -19,23 +26,26 @@ from sas_agents._q_policies import (
     SASQPolicy,
 )
 
-# Default rates, for Adam; the paper's range is 1e-4 to 1e-2. What they and the other
-# defaults reach is measured by tests/benchmarks/learning.py, three seeds per domain; no
-# search is recorded.
-LINEAR_RATE = 0.02
+# Default rates, for Adam, at the start: they fall to 0 in the course of training, as
+# the last iterate is unstable otherwise.
+LINEAR_RATE = 0.003
 NETWORK_RATE = 1e-3
-
-LOSSES = {"huber": F.smooth_l1_loss, "squared": lambda q, y: 0.5 * F.mse_loss(q, y)}
+# Steps of all environments together per gradient step, by default.
+STEPS_PER_UPDATE = 16
+# Share of the square of the targets' scale that a minibatch replaces.
+SCALE_RATE = 0.01
 
 
 class SASQ(MaskedExploration, DQN):
     """Q-learning over the available actions (Boutilier et al., 2018), by a DQN.
 
     It is masked in four places: the greedy choice, the random choice of epsilon-greedy,
-    that of the warm-up, and the maximum in the target. With
+    that of the warm-up, and the maximum in the target. The loss is the squared error,
+    whose minimum is the mean that q is (DQN's Huber loss has one near the median), in
+    units of the targets' size: so the scale of the rewards does not matter. With
     `batch_size=1, train_freq=1, gradient_steps=1, target_update_interval=1,
-    learning_starts=0, buffer_size=1, loss="squared", max_grad_norm=inf` and SGD as the
-    optimiser it is the online algorithm.
+    learning_starts=0, buffer_size=1, normalize=False, max_grad_norm=inf`, one
+    environment and SGD as the optimiser it is the online algorithm.
 
     The arguments are DQN's in DQN's order, and two more. `help(sas_agents)` explains
     what is logged.
@@ -44,17 +54,19 @@ class SASQ(MaskedExploration, DQN):
         policy: `"LinearPolicy"` (the paper's), `"MlpPolicy"`, `"CnnPolicy"`,
             `"MultiInputPolicy"`, or a class.
         env: The environment, or its id.
-        learning_rate: Rate of q; may be a schedule. Default: 0.02 for a linear policy,
-            0.001 for networks.
+        learning_rate: Rate of q; may be a schedule. Default: from 0.003 for a linear
+            policy, 0.001 for networks, it falls linearly to 0.
         buffer_size: Number of transitions that the replay buffer keeps.
         learning_starts: Number of steps before the first update, with random actions.
         batch_size: Number of transitions of a gradient step.
         tau: Share of the online network that the target network takes over.
         gamma: Discount.
         train_freq: Steps (of each environment) between two updates, or a tuple such as
-            `(2, "episode")`.
+            `(2, "episode")`. Default: such that, with the default of
+            `gradient_steps`, there is one gradient step per 16 steps of all
+            environments together, however many they are.
         gradient_steps: Number of gradient steps of an update; -1 for as many as steps
-            were taken since the last one.
+            were taken since the last one. Default: as for `train_freq`.
         replay_buffer_class: Class of the replay buffer. Default: `DictReplayBuffer`.
         replay_buffer_kwargs: Arguments of the replay buffer.
         optimize_memory_usage: Must be `False` unless `replay_buffer_class` supports it:
@@ -67,7 +79,8 @@ class SASQ(MaskedExploration, DQN):
         exploration_initial_eps: Epsilon at the start.
         exploration_final_eps: Epsilon after that share; the paper's range is 0.05 to
             0.15.
-        max_grad_norm: Largest norm of a gradient, to which longer ones are clipped.
+        max_grad_norm: Largest norm of a gradient, to which longer ones are clipped, in
+            units of the targets' size.
         stats_window_size: Number of episodes over which `rollout/` statistics average.
         tensorboard_log: Directory for TensorBoard's files. Default: none are written.
         policy_kwargs: Arguments of the policy; see `SASQPolicy`.
@@ -77,7 +90,7 @@ class SASQ(MaskedExploration, DQN):
         _init_setup_model: Whether to build the networks at once.
         double_q: Whether the online network chooses the action that the target network
             evaluates (double Q-learning), among the available ones.
-        loss: `"huber"`, as DQN has it, or the paper's `"squared"` error.
+        normalize: Whether q is measured in units of the targets' size.
     """
 
     policy_aliases: ClassVar[dict[str, type[BasePolicy]]] = {
@@ -101,8 +114,8 @@ class SASQ(MaskedExploration, DQN):
         batch_size: int = 128,
         tau: float = 1.0,
         gamma: float = 0.99,
-        train_freq: int | tuple[int, str] = 1,
-        gradient_steps: int = 4,
+        train_freq: int | tuple[int, str] | None = None,
+        gradient_steps: int | None = None,
         replay_buffer_class: type[ReplayBuffer] | None = None,
         replay_buffer_kwargs: dict[str, Any] | None = None,
         optimize_memory_usage: bool = False,
@@ -121,16 +134,20 @@ class SASQ(MaskedExploration, DQN):
         _init_setup_model: bool = True,
         *,
         double_q: bool = False,
-        loss: Literal["huber", "squared"] = "huber",
+        normalize: bool = True,
     ) -> None:
-        if loss not in LOSSES:
-            raise ValueError(f"loss must be one of {sorted(LOSSES)}, got {loss!r}")
+        check_range("learning_rate", learning_rate, 0)
+        check_range("gamma", gamma, 0, 1)
+        check_count("batch_size", batch_size)
         self.double_q = double_q
-        self.loss = loss
+        self.normalize = normalize
+        # Root mean square of the targets so far, the unit of q; 0 before there are any.
+        self.target_scale = 0.0
         policy_class = self.policy_class_of(policy)
         if learning_rate is None:
             is_linear = issubclass(policy_class, LinearQPolicy)
-            learning_rate = LINEAR_RATE if is_linear else NETWORK_RATE
+            rate = LINEAR_RATE if is_linear else NETWORK_RATE
+            learning_rate = LinearSchedule(rate, 0.0, 1.0)
         super().__init__(
             policy_class,
             env,
@@ -140,8 +157,8 @@ class SASQ(MaskedExploration, DQN):
             batch_size,
             tau,
             gamma,
-            train_freq,
-            gradient_steps,
+            train_freq,  # type: ignore[arg-type]  # `_setup_model` replaces None
+            gradient_steps,  # type: ignore[arg-type]  # likewise
             replay_buffer_class,
             replay_buffer_kwargs,
             optimize_memory_usage,
@@ -159,6 +176,13 @@ class SASQ(MaskedExploration, DQN):
             device,
             _init_setup_model,
         )
+
+    def _setup_model(self) -> None:
+        if self.train_freq is None:
+            self.train_freq = max(STEPS_PER_UPDATE // self.n_envs, 1)
+        if self.gradient_steps is None:
+            self.gradient_steps = max(self.n_envs // STEPS_PER_UPDATE, 1)
+        super()._setup_model()
 
     def learn(
         self,
@@ -179,6 +203,12 @@ class SASQ(MaskedExploration, DQN):
             reset_num_timesteps: Whether to count the steps from 0 again.
             progress_bar: Whether to show a progress bar.
         """
+        if total_timesteps <= self.learning_starts:
+            warnings.warn(
+                f"nothing is learned before step learning_starts={self.learning_starts}"
+                f", and total_timesteps={total_timesteps}: lower learning_starts",
+                stacklevel=2,
+            )
         name = type(self).__name__ if tb_log_name is None else tb_log_name
         return super().learn(
             total_timesteps,
@@ -196,22 +226,49 @@ class SASQ(MaskedExploration, DQN):
         losses = []
         for _ in range(gradient_steps):
             batch = self.replay_buffer.sample(batch_size, env=self._vec_normalize_env)
-            discount = self.gamma if batch.discounts is None else batch.discounts
-            with th.no_grad():
-                target = td_target(
-                    batch.rewards,
-                    1 - batch.dones,
-                    discount,
-                    self.q_net_target(batch.next_observations),
-                    self.q_net(batch.next_observations) if self.double_q else None,
-                )
+            target = self._target(batch)
             q = self.q_net(batch.observations).gather(1, batch.actions.long())
-            loss = LOSSES[self.loss](q, target)
+            loss = 0.5 * F.mse_loss(q, target)
             self.policy.optimizer.zero_grad()
             loss.backward()  # type: ignore[no-untyped-call]  # untyped in torch
             th.nn.utils.clip_grad_norm_(self.policy.parameters(), self.max_grad_norm)
             self.policy.optimizer.step()
-            losses.append(loss.item())
+            losses.append(loss.detach())
+        mean_loss = th.stack(losses).mean()
+        cure = "check rewards and observations, or lower learning_rate"
+        check_finite("the loss is", mean_loss, self.num_timesteps, cure)
         self._n_updates += gradient_steps
         self.logger.record("train/n_updates", self._n_updates, exclude="tensorboard")
-        self.logger.record("train/loss", np.mean(losses))
+        self.logger.record("train/loss", mean_loss.item())
+        self.logger.record("train/target_scale", self.target_scale)
+
+    @th.no_grad()
+    def _target(self, batch: ReplayBufferSamples) -> th.Tensor:
+        """Return the targets in units of the scale, after it has followed them."""
+        if self.normalize and self.target_scale == 0.0:
+            self.target_scale = root_mean_square(batch.rewards)
+        scale = self.target_scale or 1.0
+        target = td_target(
+            batch.rewards / scale,
+            1 - batch.dones,
+            self.gamma if batch.discounts is None else batch.discounts,
+            self.q_net_target(batch.next_observations),
+            self.q_net(batch.next_observations) if self.double_q else None,
+        )
+        if self.normalize and self.target_scale > 0.0:
+            target = target * self._rescale(scale * root_mean_square(target))
+        return target
+
+    def _rescale(self, size: float) -> float:
+        """Let the scale follow the targets' size; return the old scale over the new.
+
+        q is the scale times a network. Its last layer, which is linear, takes up what
+        the scale changes, so that q stays as it is (van Hasselt et al., 2016).
+        """
+        old = self.target_scale
+        self.target_scale = running_scale(old, size, SCALE_RATE)
+        factor = old / self.target_scale
+        for network in (self.q_net, self.q_net_target):
+            for parameter in network.q_net[-1].parameters():
+                parameter.data *= factor
+        return factor

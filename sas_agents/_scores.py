@@ -8,7 +8,7 @@ from torch.func import functional_call, grad, jvp, vmap
 from torch.nn import functional as F
 
 from sas_agents._masked_ops import chosen_log_probs, masked_log_probs
-from sas_agents._policies import Network
+from sas_agents._policies import Network, apply_weight, is_index, weight_gradient
 
 # Samples whose scores are held in memory at once: 256 times the actor's parameters, 10
 # MB for the default network of 10,000.
@@ -27,7 +27,7 @@ def score_norms(
 
     Args:
         actor: The network of the logits.
-        inputs: Preprocessed observations, a tensor or a dict of them.
+        inputs: Encoded observations, a tensor or a dict of them.
         action_mask: The action sets.
         actions: The actions taken.
     """
@@ -44,13 +44,18 @@ def _linear_score_norms(
     actions: Int[th.Tensor, " B"],
 ) -> Float[th.Tensor, " B"]:
     """Use that the score is the outer product of the features and 1_a - pi."""
-    features = actor.features(inputs)
-    probs = masked_log_probs(actor.layers(features), action_mask).exp()
+    probs = masked_log_probs(actor(inputs), action_mask).exp()
     residual = F.one_hot(actions, probs.shape[1]) - probs
-    (layer,) = actor.layers
-    squared = (features**2).sum(dim=1) + (layer.bias is not None)
+    squared = squared_norms(inputs) + (actor.output_layer.bias is not None)
     norms: th.Tensor = squared.sqrt() * residual.norm(dim=1)
     return norms
+
+
+def squared_norms(features: Shaped[th.Tensor, "B ..."]) -> Shaped[th.Tensor, " B"]:
+    """Return the squared norm of each sample's features."""
+    if is_index(features):
+        return th.ones_like(features, dtype=th.float32)
+    return (features**2).sum(dim=1)
 
 
 def _any_score_norms(
@@ -82,22 +87,90 @@ def _any_score_norms(
     return squared.sqrt()
 
 
-def score_dot(
-    actor: Network,
-    inputs: Any,
-    action_mask: Shaped[th.Tensor, "B A"],
-    actions: Int[th.Tensor, " B"],
-    direction: Parameters,
-) -> Float[th.Tensor, " B"]:
-    """Inner product of each sample's score with a direction.
+class Scores:
+    """Products with the scores of a batch, which are never stored by sample.
 
-    One Jacobian-vector product: its cost is that of a forward pass.
+    A product costs as much as a forward or a backward pass; for a linear policy, whose
+    scores are outer products of the features and 1_a - pi, two matrix products.
+
+    Args:
+        actor: The network of the logits.
+        inputs: Encoded observations, a tensor or a dict of them.
+        action_mask: The action sets.
+        actions: The actions taken.
     """
 
-    def log_prob(parameters: Parameters) -> th.Tensor:
-        logits = functional_call(actor, parameters, (inputs,))
-        return chosen_log_probs(masked_log_probs(logits, action_mask), actions)
+    def __init__(
+        self,
+        actor: Network,
+        inputs: Any,
+        action_mask: Shaped[th.Tensor, "B A"],
+        actions: Int[th.Tensor, " B"],
+    ) -> None:
+        self.actor, self.inputs, self.actions = actor, inputs, actions
+        self.parameters = dict(actor.named_parameters())
+        self.is_linear = actor.is_linear and len(self.parameters) == 1
+        with th.set_grad_enabled(not self.is_linear):
+            log_probs = masked_log_probs(actor(inputs), action_mask)
+        self.probs = log_probs.detach().exp()
+        self.chosen = chosen_log_probs(log_probs, actions)
+        if self.is_linear:
+            self.residual = F.one_hot(actions, self.probs.shape[1]) - self.probs
 
-    parameters = {name: p.detach() for name, p in actor.named_parameters()}
-    product: th.Tensor = jvp(log_prob, (parameters,), (direction,))[1]
-    return product
+    def dot(self, vector: Float[th.Tensor, " P"]) -> Float[th.Tensor, " B"]:
+        """Return the inner product of each sample's score with a vector."""
+        change = self._change_of_logits(vector)
+        mean = (self.probs * change).sum(dim=1)
+        return change.gather(1, self.actions[:, None])[:, 0] - mean
+
+    def variance(self, vector: Float[th.Tensor, " P"]) -> Float[th.Tensor, " B"]:
+        """Return the variance of psi' vector over the policy's actions.
+
+        Its mean over the samples is vector' F vector, for the Fisher matrix F.
+        """
+        change = self._change_of_logits(vector)
+        change = change - (self.probs * change).sum(dim=1, keepdim=True)
+        return (self.probs * change**2).sum(dim=1)
+
+    def mean_square_norm(self) -> Float[th.Tensor, ""]:
+        """Return the mean of |psi|^2: for networks by random signs (Hutchinson)."""
+        if self.is_linear:
+            squares = squared_norms(self.inputs) * (self.residual**2).sum(dim=1)
+            return squares.mean()
+        signs = th.randint(0, 2, self.actions.shape, device=self.actions.device) * 2 - 1
+        total = self.weighted_sum(signs.to(self.probs.dtype))
+        return (total**2).sum() / len(signs)
+
+    def weighted_sum(self, weights: Float[th.Tensor, " B"]) -> Float[th.Tensor, " P"]:
+        """Return the sum over the samples of weight times score."""
+        if self.is_linear:
+            gradient = self.residual * weights[:, None]
+            num_features = self.actor.output_layer.in_features
+            product = weight_gradient(self.inputs, gradient, num_features)
+            return product.reshape(-1)
+        parts = th.autograd.grad(
+            self.chosen, list(self.parameters.values()), weights, retain_graph=True
+        )
+        # Gradients of convolutions need not be contiguous.
+        return th.cat([part.reshape(-1) for part in parts])
+
+    def _change_of_logits(
+        self, vector: Float[th.Tensor, " P"]
+    ) -> Float[th.Tensor, "B A"]:
+        """Return the logits' derivative along a direction of the parameters."""
+        if self.is_linear:
+            return apply_weight(self.inputs, vector.view(self.probs.shape[1], -1))
+        sizes = [p.numel() for p in self.parameters.values()]
+        direction = {
+            name: part.view_as(p)
+            for (name, p), part in zip(
+                self.parameters.items(), th.split(vector, sizes), strict=True
+            )
+        }
+        at = {name: p.detach() for name, p in self.parameters.items()}
+        product: th.Tensor = jvp(
+            lambda parameters: functional_call(self.actor, parameters, (self.inputs,)),
+            (at,),
+            (direction,),
+        )[1]
+        return product

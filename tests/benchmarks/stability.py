@@ -17,18 +17,21 @@ from sas_agents import SASPG, make_vec_env
 NUM_EPISODES = 300
 RANGES = {
     "learning_rate": (5e-5, 5e-3),
-    "value_learning_rate": (1e-4, 1e-2),
-    "q_learning_rate": (1e-4, 1e-2),
+    "critic_learning_rate": (1e-4, 1e-2),
 }
 
 
 def stays_finite(setting: dict[str, Any], seed: int) -> bool:
-    """Train with plain SGD and one update per episode; check all parameters."""
+    """Train the paper's algorithm, one update per episode; check all parameters."""
     model = SASPG(
         "LinearPolicy",
         make_vec_env("SAS/Maze-v0", 1, seed=seed),
         n_steps=1,
-        critic_steps=1,
+        n_epochs=1,
+        clip_range=None,
+        whole_episodes=True,
+        normalize=False,
+        target_kl=None,
         policy_kwargs={"optimizer_class": th.optim.SGD},
         seed=seed,
         **setting,

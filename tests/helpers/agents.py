@@ -29,8 +29,8 @@ EPISODE_STEPS = 10
 
 # Enough to learn something in a hundred steps.
 SHORT: dict[Any, dict[str, Any]] = {
-    SASPG: {"n_steps": 4, "critic_steps": 2},
-    SASNPG: {"n_steps": 4, "w_steps": 2},
+    SASPG: {"n_steps": 4, "n_epochs": 2},
+    SASNPG: {"n_steps": 4, "w_steps": 2, "n_epochs": 2},
     SASQ: {
         "learning_starts": 20,
         "buffer_size": 500,

@@ -3,12 +3,16 @@
 from typing import Any
 
 import gymnasium as gym
+import numpy as np
 import pytest
+import torch as th
 from gymnasium import spaces
-from helpers.agents import Masked, every_agent, make_agent
-from stable_baselines3.common.vec_env import DummyVecEnv
+from helpers.agents import Masked, episodic_agents, every_agent, make_agent
+from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
+from stable_baselines3.common.vec_env import DummyVecEnv, VecMonitor
 
-from sas_agents import SASNPG, SASPG, SASQ, make_vec_env
+from sas_agents import SASNPG, SASPG, SASQ, _on_policy, make_vec_env
+from sas_gym import ThetaTwoTheta
 from sas_gym.masks import MASK_KEY
 
 
@@ -41,19 +45,30 @@ def test_unknown_policy_is_named(agent):
 )
 def test_environment_without_masks(agent, make_env):
     with pytest.raises(ValueError, match=r"no action mask: .*info\['action_mask"):
-        make_agent(agent, make_env()).learn(20)
+        make_agent(agent, make_env()).learn(40)
 
 
 @pytest.mark.parametrize(
     ("agent", "options", "message"),
     [
-        (SASPG, {"n_steps": 0}, "n_steps must be at least 1, got 0"),
-        (SASNPG, {"w_steps": 0}, "w_steps must be at least 1, got 0"),
-        (
-            SASQ,
-            {"loss": "cubic"},
-            r"loss must be one of \['huber', 'squared'\], got 'cubic'",
-        ),
+        (SASPG, {"n_steps": 0}, "n_steps must be a whole number from 1 on, got 0"),
+        (SASPG, {"n_steps": 1.5}, "n_steps must be a whole number from 1 on, got 1.5"),
+        (SASPG, {"n_epochs": 0}, "n_epochs must be a whole number from 1 on, got 0"),
+        (SASPG, {"batch_size": -1}, "batch_size must be a whole number from 1 on"),
+        (SASPG, {"learning_rate": -1.0}, "learning_rate must be at least 0, got -1"),
+        (SASPG, {"gamma": float("nan")}, "gamma must be at least 0 and at most 1, got"),
+        (SASPG, {"gae_lambda": 1.1}, "gae_lambda must be at least 0 and at most 1"),
+        (SASPG, {"weight_decay": 2}, "weight_decay must be at least 0 and at most 1"),
+        (SASPG, {"ridge": -1}, "ridge must be at least 0, got -1"),
+        (SASPG, {"clip_range": 0.0}, "clip_range must be greater than 0, got 0"),
+        (SASPG, {"target_kl": -1.0}, "target_kl must be greater than 0, got -1"),
+        (SASNPG, {"w_steps": 0}, "w_steps must be a whole number from 1 on, got 0"),
+        (SASNPG, {"w_memory": 2}, "w_memory must be at least 0 and at most 1, got 2"),
+        (SASNPG, {"damping": -1}, "damping must be at least 0, got -1"),
+        (SASNPG, {"critic_learning_rate": float("nan")}, "must be at least 0, got nan"),
+        (SASQ, {"learning_rate": float("nan")}, "learning_rate must be at least 0"),
+        (SASQ, {"batch_size": 0}, "batch_size must be a whole number from 1 on, got 0"),
+        (SASQ, {"gamma": 1.5}, "gamma must be at least 0 and at most 1, got 1.5"),
     ],
 )
 def test_wrong_value_is_named(agent, options, message):
@@ -64,3 +79,82 @@ def test_wrong_value_is_named(agent, options, message):
 def test_n_step_returns_meet_sb3s_assertion():
     with pytest.raises(AssertionError, match="N-step returns are not supported"):
         make_agent(SASQ, n_steps=2)
+
+
+@every_agent
+@pytest.mark.parametrize("reward", [np.nan, np.inf])
+def test_reward_that_is_not_finite(agent, reward):
+    """Learning stops, and the message names quantity and step."""
+
+    class Broken(Masked):
+        def step(self, action):
+            observation, _, *rest = super().step(action)
+            return observation, reward, *rest
+
+    env = VecMonitor(DummyVecEnv([lambda: Broken(spaces.Discrete(4))] * 2))
+    with pytest.raises(ValueError, match=r"not finite .* after \d+ steps: check"):
+        make_agent(agent, env).learn(100)
+
+
+@every_agent
+def test_observation_that_is_not_finite(agent):
+    class Broken(Masked):
+        def step(self, action):
+            observation, *rest = super().step(action)
+            return np.full_like(observation, np.nan), *rest
+
+    space = spaces.Box(-1, 1, (2,))
+    env = VecMonitor(DummyVecEnv([lambda: Broken(space)] * 2))
+    with pytest.raises(ValueError, match=r"not finite .* after \d+ steps: check"):
+        make_agent(agent, env).learn(100)
+
+
+@episodic_agents
+def test_rate_that_breaks_the_policy_is_named(agent):
+    kwargs = {"optimizer_class": th.optim.SGD}
+    with pytest.raises(ValueError, match="not finite"):
+        make_agent(agent, critic_learning_rate=1e38, policy_kwargs=kwargs).learn(200)
+
+
+@episodic_agents
+def test_episode_that_never_ends_names_the_cure(agent, monkeypatch):
+    monkeypatch.setattr(_on_policy, "MAX_EPISODE_STEPS", 50)
+    env = make_vec_env(ThetaTwoTheta(), 2)
+    with pytest.raises(ValueError, match="has not ended after 50 steps: give the env"):
+        make_agent(agent, env, whole_episodes=True).learn(1_000)
+    # Without whole episodes it is no problem.
+    env = make_vec_env(ThetaTwoTheta(), 2)
+    with pytest.warns(UserWarning, match="all advantages of a rollout are 0"):
+        assert make_agent(agent, env).learn(200).num_timesteps == 200
+
+
+@episodic_agents
+def test_rollout_longer_than_the_budget_warns(agent):
+    model = make_agent(agent, n_steps=100)
+    with pytest.warns(UserWarning, match="a rollout has 200 steps, more than total"):
+        model.learn(50)
+
+
+def test_learning_that_never_starts_warns():
+    model = make_agent(SASQ, learning_starts=100)
+    with pytest.warns(UserWarning, match="before step learning_starts=100, and total"):
+        model.learn(50)
+
+
+def test_huge_update_warns():
+    model = make_agent(SASPG, learning_rate=100.0, target_kl=None, n_steps=20)
+    with pytest.warns(UserWarning, match="an update changed the policy by a KL"):
+        model.learn(40)
+
+
+@pytest.mark.parametrize("layer", [th.nn.BatchNorm1d(2), th.nn.Dropout()])
+@episodic_agents
+def test_layers_that_mix_samples_are_rejected(agent, layer):
+    class Features(BaseFeaturesExtractor):
+        def __init__(self, observation_space):
+            super().__init__(observation_space, 2)
+            self.layer = layer
+
+    kwargs = {"features_extractor_class": Features}
+    with pytest.raises(ValueError, match=r"(BatchNorm1d|Dropout) makes the score"):
+        make_agent(agent, policy="MlpPolicy", policy_kwargs=kwargs)

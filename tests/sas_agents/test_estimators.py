@@ -1,26 +1,31 @@
 """The agents' mathematics equals the paper's formulas, computed naively."""
 
 import numpy as np
+import pytest
 import torch as th
 from gymnasium import spaces
 from helpers.agents import explicit_scores
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
-from torch.nn.utils import parameters_to_vector
 
 from sas_agents._estimators import (
     advantages,
     baseline_weights,
+    clipped_gradient,
+    conjugate_gradients,
     entropy,
     gradient_variance,
+    kl_divergence,
     q_bar,
+    running_scale,
     td_target,
+    unit_scale,
 )
 from sas_agents._features import Identity
 from sas_agents._masked_ops import masked_log_probs
 from sas_agents._policies import Network
-from sas_agents._scores import score_dot, score_norms
+from sas_agents._scores import Scores, score_norms
 
 INF = float("inf")
 seeds = st.integers(0, 10_000)
@@ -79,7 +84,9 @@ def test_baseline_weights_equal_lemma_4(seed, ridge):
     gram += ridge * np.trace(gram) / 2 * np.eye(2)
     norms = score_norms(actor, inputs, mask, actions).double()
     ours = baseline_weights(norms, th.tensor(returns), th.tensor(baselines), ridge)
-    np.testing.assert_allclose(ours, -np.linalg.solve(gram, cross), rtol=1e-4)
+    expected = -np.linalg.solve(gram, cross)
+    # The norms are in single precision: a weight near 0 is right to 1e-6.
+    np.testing.assert_allclose(ours, expected, rtol=1e-4, atol=1e-6)
 
 
 def test_baseline_weights_are_finite():
@@ -113,10 +120,121 @@ def test_score_dot_is_inner_product(seed, net_arch):
     inputs, mask, actions = random_batch(seed)
     actor = network(seed, net_arch, bias=True)
     psi = explicit_scores(actor, inputs, mask, actions)
-    direction = {name: th.randn_like(p) for name, p in actor.named_parameters()}
-    expected = psi @ parameters_to_vector(direction.values())
-    actual = score_dot(actor, inputs, mask, actions, direction)
-    th.testing.assert_close(actual, expected, rtol=1e-4, atol=1e-4)
+    direction = th.randn(psi.shape[1])
+    actual = Scores(actor, inputs, mask, actions).dot(direction)
+    th.testing.assert_close(actual, psi @ direction, rtol=1e-4, atol=1e-4)
+
+
+@given(seed=seeds, net_arch=st.sampled_from([[], [3]]), bias=st.booleans())
+def test_weighted_sum_of_scores(seed, net_arch, bias):
+    inputs, mask, actions = random_batch(seed)
+    actor = network(seed, net_arch, bias)
+    psi = explicit_scores(actor, inputs, mask, actions)
+    weights = th.randn(len(psi))
+    actual = Scores(actor, inputs, mask, actions).weighted_sum(weights)
+    th.testing.assert_close(actual, weights @ psi, rtol=1e-4, atol=1e-4)
+
+
+@given(seed=seeds, net_arch=st.sampled_from([[], [3]]), bias=st.booleans())
+def test_variance_of_scores_is_over_actions(seed, net_arch, bias):
+    inputs, mask, _ = random_batch(seed)
+    actor = network(seed, net_arch, bias)
+    every = [th.full((len(mask),), action) for action in range(mask.shape[1])]
+    direction = th.randn(sum(p.numel() for p in actor.parameters()))
+    probs = masked_log_probs(actor(inputs), mask).exp().detach()
+    of_actions = th.stack(
+        [Scores(actor, inputs, mask | True, a).dot(direction) for a in every], dim=1
+    )
+    # A shift of all logits cancels: any softmax gives the differences between actions.
+    mean = (probs * of_actions).sum(dim=1, keepdim=True)
+    expected = (probs * (of_actions - mean) ** 2).sum(dim=1)
+    actual = Scores(actor, inputs, mask, every[0]).variance(direction)
+    th.testing.assert_close(actual, expected, rtol=1e-3, atol=1e-4)
+
+
+def test_mean_square_norm_of_scores():
+    """Exact for a linear policy; for networks, on average over random signs."""
+    inputs, mask, actions = random_batch(0)
+    for net_arch, repeats in (([], 1), ([3], 2000)):
+        actor = network(0, net_arch, bias=False)
+        scores = Scores(actor, inputs, mask, actions)
+        expected = score_norms(actor, inputs, mask, actions).square().mean()
+        found = th.stack([scores.mean_square_norm() for _ in range(repeats)]).mean()
+        th.testing.assert_close(found, expected, rtol=0.1, atol=0)
+
+
+@given(seed=seeds)
+def test_one_hot_features_as_indices(seed):
+    """Indices give what the one-hot vectors give, in every product."""
+    _, mask, actions = random_batch(seed)
+    states = th.tensor(np.random.default_rng(seed).integers(4, size=len(mask)))
+    actor, dense = network(seed, [], bias=False), th.eye(4)[states]
+    th.testing.assert_close(actor(states), actor(dense))
+    vector, weights = th.randn(20), th.randn(len(mask))
+    sparse_scores = Scores(actor, states, mask, actions)
+    scores = Scores(actor, dense, mask, actions)
+    th.testing.assert_close(sparse_scores.dot(vector), scores.dot(vector))
+    th.testing.assert_close(
+        sparse_scores.weighted_sum(weights), scores.weighted_sum(weights)
+    )
+    th.testing.assert_close(sparse_scores.mean_square_norm(), scores.mean_square_norm())
+    th.testing.assert_close(
+        score_norms(actor, states, mask, actions),
+        score_norms(actor, dense, mask, actions),
+    )
+
+
+@given(seed=seeds, clip_range=st.sampled_from([None, 0.2]))
+def test_clipped_gradient_is_that_of_clipped_objective(seed, clip_range):
+    _, mask, actions = random_batch(seed)
+    th.manual_seed(seed)
+    old = masked_log_probs(th.randn(mask.shape), mask)
+    advantage, logits = th.randn(len(mask)), th.randn(mask.shape, requires_grad=True)
+    log_probs = masked_log_probs(logits, mask)
+    chosen = (log_probs - old.clamp_min(-1e30)).gather(1, actions[:, None])[:, 0]
+    ratio = chosen.exp()
+    clipped = ratio if clip_range is None else ratio.clamp(0.8, 1.2)
+    th.minimum(ratio * advantage, clipped * advantage).sum().backward()
+    actual = clipped_gradient(log_probs.detach(), old, actions, advantage, clip_range)
+    th.testing.assert_close(actual, logits.grad, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("net_arch", [[], [3]])
+@pytest.mark.parametrize("bias", [False, True])
+def test_backward_of_network_is_autograds(net_arch, bias):
+    inputs, *_ = random_batch(0)
+    actor, gradient = network(0, net_arch, bias), th.randn(len(inputs), 5)
+    (actor(inputs) * gradient).sum().backward()
+    expected = [p.grad.clone() for p in actor.parameters()]
+    actor.backward(inputs, actor.differentiable(inputs), gradient)
+    for p, grad in zip(actor.parameters(), expected, strict=True):
+        th.testing.assert_close(p.grad, grad)
+
+
+def test_kl_divergence():
+    """By hand: 1/2 log(1/2 / 1/4) + 1/2 log(1/2 / 3/4); 0 for the same policy."""
+    old = th.tensor([[0.5, 0.5, 0.0], [1.0, 0.0, 0.0]]).log()
+    new = th.tensor([[0.25, 0.75, 0.0], [1.0, 0.0, 0.0]]).log()
+    expected = 0.5 * np.log(2) + 0.5 * np.log(2 / 3)
+    th.testing.assert_close(kl_divergence(old, new), th.tensor([expected, 0.0]).float())
+
+
+def test_scales():
+    assert unit_scale(th.tensor([3.0, -3.0])).tolist() == [1.0, -1.0]
+    assert unit_scale(th.zeros(2)).tolist() == [0.0, 0.0]
+    assert running_scale(0.0, 5.0, 0.1) == 5.0
+    assert running_scale(1.0, 3.0, 0.5) == pytest.approx(np.sqrt(5.0))
+
+
+@given(seed=seeds)
+def test_conjugate_gradients_solve(seed):
+    rng = np.random.default_rng(seed)
+    root = rng.normal(size=(6, 6))
+    matrix = th.tensor(root @ root.T + np.eye(6))
+    target = th.tensor(rng.normal(size=6))
+    solution = conjugate_gradients(lambda x: matrix @ x, target, num_steps=30)
+    th.testing.assert_close(matrix @ solution, target, rtol=1e-3, atol=1e-4)
+    assert not conjugate_gradients(lambda x: matrix @ x, 0 * target, 30).any()
 
 
 def test_gradient_variance_equals_that_of_samples():
@@ -138,6 +256,14 @@ def test_td_target_is_best_available_value():
         th.tensor([[1.0], [2.0]]), th.tensor([[1.0], [0.0]]), 0.5, NEXT_Q
     )
     th.testing.assert_close(target, th.tensor([[1.5], [2.0]]))
+
+
+def test_td_target_of_empty_final_set():
+    """Board games end with no action left."""
+    nothing = th.full((1, 3), -INF)
+    for online in (None, nothing):
+        target = td_target(th.tensor([[2.0]]), th.zeros(1, 1), 0.9, nothing, online)
+        assert target.item() == 2.0
 
 
 def test_double_td_target():

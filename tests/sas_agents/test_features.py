@@ -39,6 +39,7 @@ def test_uncoupled_fourier_basis_varies_along_one_axis():
     ("space", "features"),
     [
         (spaces.Box(0.0, 1.0, (2,)), FourierBasis),
+        (spaces.Box(1.0, 2.0, (1,)), Identity),
         (spaces.Box(0.0, 1.0, (11,)), Identity),
         (spaces.Box(-INF, INF, (2,)), Identity),
         (spaces.Discrete(28), OneHot),

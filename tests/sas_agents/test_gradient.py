@@ -4,6 +4,8 @@ Both are held to a small SAS-MDP whose action sets are enumerated, and whose obj
 is differentiated by autograd: no formula of the paper is used.
 """
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch as th
@@ -102,6 +104,14 @@ def exact_fisher():
     return fisher
 
 
+# What makes the agents the paper's, but for the optimiser and the fit of w.
+PAPER: dict[str, Any] = {
+    "whole_episodes": True,
+    "normalize": False,
+    "target_kl": None,
+}
+
+
 def make(algorithm, num_envs, **options):
     env = VecMonitor(VectorEnvAdapter(SASVectorEnv(TASK, num_envs)))
     env.seed(0)
@@ -144,10 +154,14 @@ def test_saspg_mean_update_is_exact_gradient(num_envs, n_steps, weights):
         num_envs,
         learning_rate=rate,
         n_steps=n_steps,
-        critic_steps=0,
+        n_epochs=1,
+        batch_size=None,
+        critic_learning_rate=0.0,
         baseline_weights=weights,
         adapt_weights=False,
+        clip_range=None,
         policy_kwargs={"optimizer_class": th.optim.SGD},
+        **PAPER,
     )
     # Critics that are neither zero nor right: any will do.
     rng = th.Generator().manual_seed(1)
@@ -159,7 +173,7 @@ def test_saspg_mean_update_is_exact_gradient(num_envs, n_steps, weights):
         set_theta(model)
         before = parameters_to_vector(model.policy.actor.parameters()).detach()
         collect(model, callback)
-        num_episodes = model.rollout_buffer.episodes().num_episodes
+        num_episodes = model.rollout_buffer.num_episodes()
         model.train()
         after = parameters_to_vector(model.policy.actor.parameters()).detach()
         update = (after - before).double().numpy() / rate
@@ -173,16 +187,21 @@ def test_saspg_mean_update_is_exact_gradient(num_envs, n_steps, weights):
     assert (bound * error).max() < np.abs(gradient).max()
 
 
-def test_sasnpg_w_is_natural_gradient():
+@pytest.mark.parametrize(
+    "fit",
+    [{"damping": 0.0, "w_steps": 30}, {"w_learning_rate": 5.0, "w_steps": 100}],
+    ids=["conjugate gradients", "gradient steps"],
+)
+@pytest.mark.parametrize("critic_rate", [0.0, 0.1], ids=["no baselines", "baselines"])
+def test_sasnpg_w_is_natural_gradient(fit, critic_rate):
     """F^-1 grad J, within the standard error of independent rollouts.
 
     Adding a constant to all logits of a state changes no policy, so F is singular; w,
     started at 0, stays in the span of the scores, where the solution is unique.
     """
     natural = np.linalg.pinv(exact_fisher(), rcond=1e-10) @ exact_gradient()
-    model, callback = make(
-        SASNPG, 64, learning_rate=0.0, n_steps=64, w_learning_rate=5.0, w_steps=100
-    )
+    options = {"learning_rate": 0.0, "critic_learning_rate": critic_rate}
+    model, callback = make(SASNPG, 64, n_steps=64, **options, **PAPER, **fit)
     found = []
     for _ in range(30):
         model.w = th.zeros_like(model.w)
@@ -197,7 +216,7 @@ def test_sasnpg_w_is_natural_gradient():
 
 
 def test_sasnpg_step_length_is_the_rate():
-    model, callback = make(SASNPG, 8, learning_rate=0.25, n_steps=4)
+    model, callback = make(SASNPG, 8, learning_rate=0.25, n_steps=4, target_kl=None)
     collect(model, callback)
     model.train()
     step = parameters_to_vector(model.policy.actor.parameters()) - THETA.flatten()
@@ -207,12 +226,35 @@ def test_sasnpg_step_length_is_the_rate():
     )
 
 
+def test_sasnpg_step_changes_policy_by_target():
+    model, callback = make(SASNPG, 64, n_steps=32, target_kl=0.01)
+    collect(model, callback)
+    model.train()
+    assert 0.005 < model.logger.name_to_value["train/kl"] < 0.015
+
+
+@pytest.mark.parametrize("agent", [SASPG, SASNPG])
+def test_power_of_two_in_rewards_changes_no_bit(agent):
+    learned = []
+    for scale in (1.0, 2.0**-20, 2.0**20):
+        model, callback = make(agent, 16, n_steps=8)
+        for _ in range(3):
+            collect(model, callback)
+            buffer = model.rollout_buffer
+            buffer._rewards = [scale * rewards for rewards in buffer._rewards]
+            model.train()
+        learned.append(parameters_to_vector(model.policy.parameters()).detach())
+    assert th.equal(learned[0], learned[1])
+    assert th.equal(learned[0], learned[2])
+
+
 def test_weight_decay_per_episode():
     """An update of many episodes keeps as much of the weights as one by one."""
-    model, callback = make(SASPG, 16, n_steps=4, weight_decay=0.99)
+    options = {"weight_decay": 0.99, "whole_episodes": True}
+    model, callback = make(SASPG, 16, n_steps=4, **options)
     model.baseline_weights = th.tensor([5.0, 7.0])
     collect(model, callback)
-    num_episodes = model.rollout_buffer.episodes().num_episodes
+    num_episodes = model.rollout_buffer.num_episodes()
     model.train()
     # The critics start at 0, where the best weights are 0.
     kept = 0.99**num_episodes
@@ -220,7 +262,8 @@ def test_weight_decay_per_episode():
 
 
 def test_weights_can_be_frozen():
-    model, callback = make(SASPG, 16, baseline_weights=(-1.0, 0.0), adapt_weights=False)
+    # Whole numbers, as a user may write them.
+    model, callback = make(SASPG, 16, baseline_weights=(-1, 0), adapt_weights=False)
     for _ in range(3):
         collect(model, callback)
         model.train()

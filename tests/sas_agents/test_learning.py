@@ -70,13 +70,14 @@ def test_sb3_contrib_identity_is_learned(agent, policy, num_steps):
         return InvalidActionEnvDiscrete(dim=6, n_invalid_actions=3, ep_length=10)
 
     env = VecMonitor(DummyVecEnv([make] * 4))
-    options: dict[str, Any] = {
+    settings: dict[Any, dict[str, Any]] = {
         SASPG: {"n_steps": 10},
         SASNPG: {"n_steps": 10},
-        SASQ: {"learning_starts": 100, "batch_size": 64, "gradient_steps": 1},
-    }[agent]
+        SASQ: {"learning_starts": 100, "learning_rate": 0.02, "gradient_steps": 1},
+    }
+    options = settings[agent]
     if policy == "MlpPolicy":
-        options["learning_rate"] = {SASPG: 1e-2, SASNPG: 0.2, SASQ: 5e-3}[agent]
+        options["learning_rate"] = {SASPG: 5e-3, SASNPG: 0.2, SASQ: 5e-3}[agent]
     model = agent(policy, env, seed=0, gamma=0.5, **options).learn(num_steps)
     test_env = VecMaskInObservation(VecMonitor(DummyVecEnv([make])))
     mean, _ = evaluate_policy(model, test_env, n_eval_episodes=20)

@@ -18,6 +18,7 @@ from helpers.agents import (
 )
 from stable_baselines3.common.vec_env import DummyVecEnv, VecMonitor
 from tensorboard.backend.event_processing import event_accumulator
+from torch.nn.utils import parameters_to_vector
 
 import sas_agents
 from sas_agents import SASNPG, SASPG, SASQ
@@ -43,21 +44,30 @@ def test_documented_keys_are_the_logged_keys(agent):
     assert logged == documented_keys(agent)
 
 
-def rollout(agent):
+def rollout(agent, **options):
     """Return an agent that has learned a little, and its next rollout's numbers.
 
-    These are: the scores psi of the actions taken, the probabilities, the inputs of the
-    networks, the action sets and the returns.
+    These are: the scores psi of the actions taken, the probabilities, the action sets,
+    the returns, v and q-bar.
     """
-    model = make_agent(agent, n_steps=20)
+    model = make_agent(agent, n_steps=20, **options)
     model.learn(100)
     _, callback = model._setup_learn(1)
     model.collect_rollouts(model.env, callback, model.rollout_buffer, model.n_steps)
-    obs, actions, returns, _ = model.rollout_buffer.episodes()
-    inputs, mask = model.policy.preprocess(obs), obs[MASK_KEY]
+    obs, actions = model.rollout_buffer.observations(), model.rollout_buffer.actions()
+    inputs, mask = model.policy.encode(obs), obs[MASK_KEY]
     psi = explicit_scores(model.policy.actor, inputs, mask, actions)
     weights = model.policy.actor(inputs).detach().exp() * mask
-    return model, psi, weights / weights.sum(dim=1, keepdim=True), inputs, mask, returns
+    probs = weights / weights.sum(dim=1, keepdim=True)
+    with th.no_grad():
+        v = model.policy.value_net(inputs)[:, 0]
+        q_bar = (probs * model.policy.q_net(inputs)).sum(dim=1)
+        returns = model._returns(v)
+    # In the units that the update is going to have.
+    old = model.return_scale
+    scale = np.sqrt(0.9 * old**2 + 0.1 * float((returns**2).mean()))
+    values = (returns / scale, v * old / scale, q_bar * old / scale)
+    return model, psi, probs, mask, *values
 
 
 def explained(prediction, returns):
@@ -72,10 +82,7 @@ def assert_logged(model, expected):
 
 def test_saspg_logs_what_is_documented():
     """Each number equals a naive computation from one gradient per sample."""
-    model, psi, probs, inputs, mask, returns = rollout(SASPG)
-    with th.no_grad():
-        v = model.policy.value_net(inputs)[:, 0]
-        q_bar = (probs * model.policy.q_net(inputs)).sum(dim=1)
+    model, psi, probs, mask, returns, v, q_bar = rollout(SASPG)
     assert min(v.abs().min(), q_bar.abs().min()) > 0  # or there would be little to see
     weights = model.baseline_weights
     samples = psi * (returns + weights[0] * v + weights[1] * q_bar)[:, None]
@@ -86,9 +93,9 @@ def test_saspg_logs_what_is_documented():
         model,
         {
             "n_updates": num_updates + 1,
-            "learning_rate": 0.2,
-            "value_learning_rate": 1.0,
-            "q_learning_rate": 1.0,
+            "learning_rate": 0.05,
+            "critic_learning_rate": 0.1,
+            "return_scale": model.return_scale,
             "entropy": -(probs * probs.clamp_min(1e-30).log()).sum(dim=1).mean(),
             "action_set_size": mask.sum(dim=1).float().mean(),
             "loss_v_hat": ((v - returns) ** 2).mean(),
@@ -107,25 +114,30 @@ def test_saspg_logs_what_is_documented():
 
 
 def test_sasnpg_logs_what_is_documented():
-    """The fit of w, step by step with one score per sample."""
-    model, psi, probs, _, mask, returns = rollout(SASNPG)
-    returns = returns - returns.mean()
-    w, error = model.w, returns
-    for _ in range(model.w_steps):
-        error = returns - psi @ w
-        w = w + 0.1 * psi.T @ error / len(error)
+    """The fit of w, by a solver with one score per sample; then the step."""
+    options = {"w_steps": 100, "w_memory": 0.0}
+    model, psi, probs, mask, returns, v, q_bar = rollout(SASNPG, **options)
+    weights = model.baseline_weights
+    advantage = returns + weights[0] * v + weights[1] * q_bar
+    advantage = advantage / advantage.square().mean().sqrt()
+    moment = psi.T @ psi / len(psi)
+    moment += model.damping * moment.trace() / len(moment) * th.eye(len(moment))
+    w = th.linalg.solve(moment, psi.T @ advantage / len(psi))
+    theta = parameters_to_vector(model.policy.actor.parameters()).detach()
     num_updates = model._n_updates
     model.train()
+    new = parameters_to_vector(model.policy.actor.parameters()).detach()
     assert_logged(
         model,
         {
             "n_updates": num_updates + 1,
             "learning_rate": 0.7,
-            "w_learning_rate": 0.1,
+            "critic_learning_rate": 0.1,
+            "step_length": (new - theta).norm(),
             "entropy": -(probs * probs.clamp_min(1e-30).log()).sum(dim=1).mean(),
             "action_set_size": mask.sum(dim=1).float().mean(),
             "w_norm": w.norm(),
-            "explained_variance_w": explained(returns - error, returns),
+            "explained_variance_w": explained(psi @ w, advantage),
         },
     )
 
@@ -183,30 +195,35 @@ def test_verbose_prints_features(capsys):
 
 @every_agent
 def test_rate_follows_schedule(agent):
-    model = make_agent(agent, learning_rate=lambda remaining: 0.5 * remaining)
+    model = make_agent(agent, learning_rate=lambda remaining: 0.005 * remaining)
     rows = logged_rows(model, 300)
     steps = np.array([row["time/total_timesteps"] for row in rows])
     rates = np.array([row.get("train/learning_rate", np.nan) for row in rows])
     valid = np.isfinite(rates) & (steps < 300)
     assert valid.sum() > 5
     # It is logged with the rollout after the one from which it was learned.
-    lag = 2 * EPISODE_STEPS if agent is not SASQ else 0
-    expected = 0.5 * (1 - (steps[valid] - lag) / 300)
-    np.testing.assert_allclose(rates[valid], expected, atol=0.5 * 8 / 300)
+    lag = 8 if agent is not SASQ else 0
+    expected = 0.005 * (1 - (steps[valid] - lag) / 300)
+    np.testing.assert_allclose(rates[valid], expected, atol=0.005 * 8 / 300)
 
 
 def test_each_rate_has_its_own_schedule():
     model = make_agent(
         SASPG,
-        learning_rate=lambda remaining: remaining,
-        value_learning_rate=lambda remaining: 2 * remaining,
-        q_learning_rate=0.25,
+        learning_rate=lambda remaining: 0.01 * remaining,
+        critic_learning_rate=lambda remaining: 0.02 * remaining,
     )
     row = logged_rows(model, 100)[-1]
-    assert row["train/value_learning_rate"] == 2 * row["train/learning_rate"] < 2
-    assert row["train/q_learning_rate"] == 0.25
+    assert row["train/critic_learning_rate"] == 2 * row["train/learning_rate"]
+    model = make_agent(SASPG, learning_rate=0.01, critic_learning_rate=0.25)
+    logged_rows(model, 100)
     policy = model.policy
+    assert policy.optimizer.param_groups[0]["lr"] == 0.01
     assert policy.q_optimizer.param_groups[0]["lr"] == 0.25
-    model = make_agent(SASNPG, w_learning_rate=lambda remaining: 0.1 * remaining)
-    rates = [row["train/w_learning_rate"] for row in logged_rows(model, 100)[1:]]
-    assert rates[0] > rates[-1] > 0
+    assert policy.value_optimizer.param_groups[0]["lr"] == 0.25
+
+
+def test_target_kl_of_sasnpg_follows_schedule():
+    model = make_agent(SASNPG, n_steps=50, target_kl=lambda remaining: 0.02 * remaining)
+    kls = [row["train/kl"] for row in logged_rows(model, 800)[1:]]
+    assert kls[0] > 2 * kls[-1] > 0

@@ -19,7 +19,7 @@ from sas_agents._masked_ops import (
     masked_log_probs,
     sample,
 )
-from sas_agents._scores import score_dot, score_norms
+from sas_agents._scores import Scores, score_norms
 from sas_gym.masks import MASK_KEY, masked_space
 
 NUM_ROWS = 4
@@ -172,7 +172,7 @@ def test_no_nan_in_gradients(name, case):
     logits, masks = case
     policy = policy_with(SASPG, name, logits)
     obs: Any = obs_as_tensor(observations(name, masks), policy.device)
-    actor, inputs = policy.actor, policy.preprocess(obs)
+    actor, inputs = policy.actor, policy.encode(obs)
     log_probs = masked_log_probs(actor(inputs), obs[MASK_KEY])
     actions = policy._predict(obs)
     assert not log_probs.isnan().any()
@@ -181,8 +181,10 @@ def test_no_nan_in_gradients(name, case):
     assert all(p.grad.isfinite().all() for p in actor.parameters())
     norms = score_norms(actor, inputs, obs[MASK_KEY], actions)
     assert norms.isfinite().all()
-    ones = {key: th.ones_like(p) for key, p in actor.named_parameters()}
-    assert score_dot(actor, inputs, obs[MASK_KEY], actions, ones).isfinite().all()
+    scores = Scores(actor, inputs, obs[MASK_KEY], actions)
+    ones = th.ones(sum(p.numel() for p in actor.parameters()))
+    assert scores.dot(ones).isfinite().all()
+    assert scores.variance(ones).isfinite().all()
 
 
 @every_policy

@@ -28,6 +28,7 @@ from sas_gym.masks import MASK_KEY, masked_space
 
 SMALL = {"features_extractor_kwargs": {"features_dim": 8}}
 IMAGE = spaces.Box(0, 255, (36, 36, 1), np.uint8)
+COLOUR_IMAGE = spaces.Box(0, 255, (36, 36, 3), np.uint8)
 PAIR = spaces.Dict({"x": spaces.Box(-1, 1, (2,)), "floor": spaces.Discrete(3)})
 # Observation spaces with the features that a policy takes for them by default.
 SPACES: dict[str, list[tuple[spaces.Space[Any], type]]] = {
@@ -35,6 +36,7 @@ SPACES: dict[str, list[tuple[spaces.Space[Any], type]]] = {
         (spaces.Discrete(4), OneHot),
         (spaces.Box(-1, 1, (2,)), FourierBasis),
         (spaces.Box(-np.inf, np.inf, (2,)), Identity),
+        (spaces.Box(1, 2, (1,)), Identity),
         (spaces.MultiDiscrete([2, 3]), Identity),
         (spaces.MultiBinary(3), Identity),
         (PAIR, CombinedExtractor),
@@ -44,7 +46,8 @@ SPACES: dict[str, list[tuple[spaces.Space[Any], type]]] = {
         (spaces.Box(-1, 1, (2,)), FlattenExtractor),
         (spaces.MultiBinary(3), FlattenExtractor),
     ],
-    "CnnPolicy": [(IMAGE, NatureCNN)],
+    # Of several channels, too: gradients of convolutions need not be contiguous.
+    "CnnPolicy": [(IMAGE, NatureCNN), (COLOUR_IMAGE, NatureCNN)],
     "MultiInputPolicy": [
         (PAIR, CombinedExtractor),
         (
@@ -93,7 +96,7 @@ def test_features_can_be_chosen(agent):
 
 @episodic_agents
 def test_rate_of_zero_leaves_policy_unchanged(agent):
-    model = make_agent(agent, learning_rate=0.0)
+    model = make_agent(agent, learning_rate=0.0, target_kl=None)
     before = copy.deepcopy(model.policy.actor.state_dict())
     model.learn(100)
     assert_same(before, model.policy.actor.state_dict())

@@ -5,14 +5,15 @@ from typing import Any
 import numpy as np
 import pytest
 import torch as th
+from gymnasium import spaces
 from helpers.statistical import assert_frequencies
 from hypothesis import given
 from hypothesis import strategies as st
 from stable_baselines3.common.logger import Logger
 
-from sas_agents import SASQ, make_vec_env
-from sas_agents._features import Identity
-from sas_gym import SASEnv, ThetaTwoTheta
+from sas_agents import SASQ, VectorEnvAdapter, make_vec_env
+from sas_gym import SASEnv, SASVectorEnv, Task, ThetaTwoTheta
+from sas_gym.action_sets import Independent
 from sas_gym.masks import MASK_KEY
 
 ONLINE: dict[str, Any] = {
@@ -22,10 +23,37 @@ ONLINE: dict[str, Any] = {
     "learning_starts": 0,
     "target_update_interval": 1,
     "train_freq": 1,
-    "loss": "squared",
+    "normalize": False,
     "max_grad_norm": np.inf,
     "gamma": 1.0,
 }
+
+
+class Scaled(ThetaTwoTheta):
+    """Rewards times a factor, and not all 0."""
+
+    def __init__(self, factor):
+        super().__init__()
+        self.factor = factor
+
+    def transition(self, state, action, rng):
+        state, reward, ended = super().transition(state, action, rng)
+        return state, self.factor * (reward + state + 1.0), ended
+
+
+class Bandit(Task):
+    """One step: 100 with probability 0.3, or 10."""
+
+    num_states, num_actions = 2, 2
+    observation_space = spaces.Discrete(2)
+    action_sets = Independent(0.8)
+
+    def reset(self, num_envs, rng):
+        return np.zeros(num_envs, np.int64)
+
+    def transition(self, state, action, rng):
+        lucky = 100.0 * (rng.random(len(state)) < 0.3)
+        return state + 1, np.where(action == 0, lucky, 10.0), np.ones(len(state), bool)
 
 
 def one_transition(next_mask, step_size, **options):
@@ -34,10 +62,7 @@ def one_transition(next_mask, step_size, **options):
         "LinearPolicy",
         SASEnv(ThetaTwoTheta()),
         learning_rate=step_size,
-        policy_kwargs={
-            "features_extractor_class": Identity,
-            "optimizer_class": th.optim.SGD,
-        },
+        policy_kwargs={"optimizer_class": th.optim.SGD},
         seed=0,
         **ONLINE | options,
     )
@@ -86,24 +111,53 @@ def test_theta_2_converges_with_all_available():
     assert model.q_net.q_net[0].weight[0, 0].item() == -2.0
 
 
-@pytest.mark.parametrize(("loss", "slope"), [("squared", -5.0), ("huber", -1.0)])
-def test_loss_can_be_chosen(loss, slope):
-    """Squared: the whole error moves theta_2. Huber: at most 1."""
-    model = one_transition([0, 1], 0.1, loss=loss)
-    model.train(1, 1)
-    assert theta_2(model) == pytest.approx(-5.0 + 0.1 * slope)
-
-
-@pytest.mark.parametrize(
-    ("loss", "losses"), [("squared", [12.5, 10.125]), ("huber", [4.5, 4.4])]
-)
-def test_logged_loss_is_mean_of_gradient_steps(loss, losses):
-    """The errors are 5, and after the first step 4.5 (squared) or 4.9 (Huber)."""
-    model = one_transition([0, 1], 0.1, loss=loss)
+def test_logged_loss_is_mean_of_gradient_steps():
+    """The errors are 5, and after the first step 4.5."""
+    model = one_transition([0, 1], 0.1)
     model.train(2, 1)
     logged = model.logger.name_to_value
-    assert logged["train/loss"] == pytest.approx(np.mean(losses), rel=1e-5)
+    assert logged["train/loss"] == pytest.approx(np.mean([12.5, 10.125]), rel=1e-5)
     assert logged["train/n_updates"] == 2
+
+
+def test_target_scale_leaves_q_unchanged():
+    """The scale follows the targets, and the last layer takes that up."""
+    model = one_transition([0, 1], 0.0, normalize=True)
+    model.target_scale = 2.0  # q is twice the network: the target of q is -20
+    model.train(1, 1)
+    assert model.target_scale == pytest.approx(np.sqrt(0.99 * 4 + 0.01 * 400))
+    assert theta_2(model) * model.target_scale == pytest.approx(-5.0 * 2.0)
+    logged = model.logger.name_to_value
+    assert logged["train/target_scale"] == model.target_scale
+
+
+@pytest.mark.parametrize("num_envs", [1, 4, 64])
+def test_gradient_steps_per_step_whatever_the_environments(num_envs):
+    model: Any = SASQ("LinearPolicy", make_vec_env("SAS/Maze-v0", num_envs))
+    steps = model.train_freq.frequency * num_envs
+    assert steps / model.gradient_steps == 16
+
+
+@pytest.mark.parametrize("scale", [2.0**-20, 2.0**20])
+def test_power_of_two_in_rewards_changes_no_bit(scale):
+    learned = []
+    for factor in (1.0, scale):
+        env = SASVectorEnv(Scaled(factor), 4)
+        model: Any = SASQ(
+            "LinearPolicy", VectorEnvAdapter(env), learning_starts=50, seed=0
+        )
+        model.learn(400)
+        learned.append(model.q_net.q_net[0].weight.detach().clone())
+    assert th.equal(*learned)
+
+
+def test_squared_loss_finds_the_mean():
+    """100 with probability 0.3 is better than a sure 10: by Huber's loss it is not."""
+    env = VectorEnvAdapter(SASVectorEnv(Bandit(), 8))
+    model: Any = SASQ("LinearPolicy", env, learning_rate=0.02, seed=0)
+    model.learn(8_000)
+    q = model.q_net.q_net[0].weight[:, 0] * model.target_scale
+    assert q.tolist() == pytest.approx([30.0, 10.0], rel=0.2)
 
 
 @pytest.mark.parametrize(
