@@ -115,8 +115,9 @@ class Maze(Task):
         self.start = np.asarray(start, dtype=np.float64)
         self.step_reward = self.idle_reward = step_reward
         self.goal_reward = goal_reward
-        self._boxes = np.stack([_SQUARE, self.goal, *self.walls])[:, None]
+        self._boxes = np.stack([self.goal, _SQUARE, *self.walls])[:, None]
         self._micro_steps = (self.directions * step_length).T
+        self._rewards = np.array([step_reward, step_reward + goal_reward])
         self._check_walls()
         self._check_start()
 
@@ -133,40 +134,36 @@ class Maze(Task):
     def transition(
         self, state: States, action: Actions, rng: Generator
     ) -> tuple[States, Rewards, Terminations]:
-        """Take all micro-steps at once, and return to where the first stop was.
+        """Take all micro-steps at once, and go back to where the first stop was.
 
-        Motion only ever stops, so the path is a cumulative sum that is cut: 4 to 6
+        Motion only ever stops, so the path is a cumulative sum that is cut: 5 to 6
         times faster than one micro-step after the other, and the same to the last bit.
         """
-        num_envs = len(state)
-        path = self._path(state, action, rng).reshape(2, -1)
-        blocked, in_goal = self._blocked_and_in_goal(path.T)
-        stops = (blocked | in_goal).reshape(-1, num_envs)[1:]
-        stops[-1] = True
-        # Points of the path as one row: one micro-step is `num_envs` further.
-        stop = (stops.argmax(axis=0) + 1) * num_envs + np.arange(num_envs)
-        stop -= blocked.take(stop) * num_envs
+        path = self._path(state, action, rng)
+        *_, num_points = path.shape
+        points = path.reshape(2, -1)
+        blocked, in_goal = self._blocked_and_in_goal(points.T)
+        stops = (blocked | in_goal).reshape(-1, num_points)
+        stops[:, 0], stops[:, -1] = False, True
+        stop = stops.argmax(axis=1) + np.arange(0, stops.size, num_points)
+        stop -= blocked.take(stop)
         arrived = in_goal.take(stop)
-        reward = np.where(
-            arrived, self.step_reward + self.goal_reward, self.step_reward
-        )
-        return path.take(stop, axis=1).T.copy(), reward, arrived
+        return points.take(stop, axis=1).T.copy(), self._rewards.take(arrived), arrived
 
     def _path(
         self, state: States, action: Actions, rng: Generator
-    ) -> Float[Floats, "2 T N"]:
-        """Return the positions before and after each micro-step, as if none stopped.
-
-        The coordinates come first, as NumPy is fast along a long last axis.
-        """
+    ) -> Float[Floats, "2 N P"]:
+        """Return the points before and after each micro-step, as if nothing stopped."""
         draws = rng.random((3, self.num_micro_steps, len(state)))
         is_random, push = draws[0] < self.noise, draws[1:].reshape(-1, len(state), 2)
-        push = push.transpose(2, 0, 1) / _PUSH_SCALE * self.step_length
-        path = np.empty((2, self.num_micro_steps + 1, len(state)))
-        path[:, 0] = state.T
-        straight = self._micro_steps.take(action, axis=1)[:, None]
-        path[:, 1:] = np.where(is_random, push, straight)
-        return path.cumsum(axis=1)
+        path = np.empty((2, len(state), self.num_micro_steps + 1))
+        path[..., 0] = state.T
+        micro_steps = path[..., 1:]
+        micro_steps[:] = self._micro_steps.take(action, axis=1)[..., None]
+        push = push.T / _PUSH_SCALE * self.step_length
+        np.copyto(micro_steps, push, where=is_random.T)
+        # It adds in order, and so rounds as one micro-step after the other does.
+        return np.add.accumulate(path, axis=2)
 
     def observe(self, state: States) -> Float32[NDArray[Any], "N 2"]:
         """Return the position in single precision."""
@@ -182,8 +179,10 @@ class Maze(Task):
     ) -> tuple[Bool[Mask, " N"], Bool[Mask, " N"]]:
         """Return which positions cannot be entered, and which ones are in the goal."""
         in_box = inside(position, self._boxes)
-        in_wall = np.logical_or.reduce(in_box[2:], axis=0)
-        return in_wall | ~in_box[0], in_box[1]
+        in_goal, in_square, obstacles = in_box[0], in_box[1], in_box[1:]
+        np.invert(in_square, out=in_square)
+        blocked: Mask = np.logical_or.reduce(obstacles, axis=0)
+        return blocked, in_goal
 
     def _check_walls(self) -> None:
         for x_low, x_high, y_low, y_high in self.walls:
