@@ -151,10 +151,8 @@ class Recommender(Task):
         self.profit: Floats = max_profit / decay
         self.appeal: Floats = min_appeal + (1 - min_appeal) * appeal
         self.pull: Floats = min_pull + (1 - min_pull) * pull
-        # What `drift` does to each entry of the context, one row per product.
-        entries = np.arange(num_topics + 1)
-        self._complement_of = (self.complement[:, None] == entries).astype(np.float64)
-        self._tires = 1 - fatigue * (topic[:, None] == entries)
+        # Each topic as a context: 1 for itself, 0 for the others and the attention.
+        self._unit_context = np.eye(num_topics, num_topics + 1)
 
     def reset(self, num_envs: int, rng: Generator) -> States:
         """Draw new users, each with a favourite topic."""
@@ -219,9 +217,10 @@ class Recommender(Task):
             bought: Whether it was bought.
         """
         product, bought = np.asarray(product), np.asarray(bought)[..., None]
-        pull = self.pull[product][..., None]
-        pulled = state + pull * (self._complement_of.take(product, axis=0) - state)
-        tired = state * self._tires.take(product, axis=0)
+        is_topic = self._unit_context.take(self.topic[product], axis=0)
+        is_complement = self._unit_context.take(self.complement[product], axis=0)
+        pulled = state + self.pull[product][..., None] * (is_complement - state)
+        tired = state * (1 - self.fatigue * is_topic)
         # With the attention, too, as if it were an interest: it is replaced at once.
         drifted: Floats = np.where(bought, pulled, tired)
         # Counted in whole recommendations, so that no rounding error adds up.
