@@ -1,8 +1,10 @@
 """The base class of all agents: masks in, actions inside the action sets out."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import gymnasium as gym
+import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 from stable_baselines3.common.base_class import BaseAlgorithm
@@ -11,6 +13,7 @@ from stable_baselines3.common.vec_env import VecEnv
 
 from sas_agents._features import has_mask
 from sas_agents._vec_env import VecMaskInObservation
+from sas_agents._vec_infos import EnvInfos
 from sas_gym import MaskInObservation
 from sas_gym.masks import MASK_KEY, check_masks, mask_sizes, with_mask
 
@@ -48,6 +51,14 @@ class MaskedAlgorithm(BaseAlgorithm):
         if wrap and not has_mask(vec_env.observation_space):
             return VecMaskInObservation(vec_env)
         return vec_env
+
+    def _update_info_buffer(
+        self, infos: Sequence[dict[str, Any]], dones: NDArray[Any] | None = None
+    ) -> None:
+        """Keep the statistics of episodes; of ours, read the infos of ended ones."""
+        if isinstance(infos, EnvInfos) and dones is not None:
+            infos, dones = [infos[env] for env in np.flatnonzero(dones)], dones[dones]
+        super()._update_info_buffer(list(infos), dones)
 
     def predict(
         self,

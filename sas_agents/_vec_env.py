@@ -17,7 +17,6 @@ from stable_baselines3.common.vec_env import (
     SubprocVecEnv,
     VecEnv,
     VecEnvWrapper,
-    VecMonitor,
     unwrap_vec_normalize,
 )
 from stable_baselines3.common.vec_env.base_vec_env import (
@@ -26,6 +25,7 @@ from stable_baselines3.common.vec_env.base_vec_env import (
     VecEnvStepReturn,
 )
 
+from sas_agents._vec_infos import EnvInfos, EpisodeMonitor, ended_info, info_at
 from sas_gym import SASEnv, SASVectorEnv, Task
 from sas_gym.masks import (
     MASK_KEY,
@@ -105,7 +105,7 @@ def make_vec_env(
     venv.seed(seed)
     if monitor_dir is not None:
         Path(monitor_dir).mkdir(parents=True, exist_ok=True)
-    return VecMonitor(venv, monitor_dir)
+    return EpisodeMonitor(venv, monitor_dir)
 
 
 def native_vector_env(
@@ -170,7 +170,7 @@ class VectorEnvAdapter(VecEnv):
         observations: VecEnvObs
         observations, infos = self.vector_env.reset(seed=self._seeds[0])
         self._reset_seeds()
-        self.reset_infos = split_infos(infos, self.num_envs)
+        self.reset_infos = [info_at(infos, env) for env in range(self.num_envs)]
         return observations
 
     def step_async(self, actions: NDArray[Any]) -> None:
@@ -183,15 +183,12 @@ class VectorEnvAdapter(VecEnv):
             self._actions
         )
         dones = terminated | truncated
-        env_infos = split_infos(infos, self.num_envs)
-        for index in np.flatnonzero(dones):
-            # The info of such an environment belongs to the episode that starts.
-            self.reset_infos[index] = first = env_infos[index]
-            last = {"terminal_observation": first.pop("final_obs")}
-            env_infos[index] = last | first.pop("final_info", {})
-        cut = (truncated & ~terminated).tolist()
-        for info, is_cut in zip(env_infos, cut, strict=True):
-            info["TimeLimit.truncated"] = is_cut
+        ended = {}
+        for env in np.flatnonzero(dones).tolist():
+            is_cut = not terminated[env]
+            ended[env], self.reset_infos[env] = ended_info(infos, env, is_cut)
+        # Typed as a list by SB3, which only reads, sets and iterates over its entries.
+        env_infos: Any = EnvInfos(infos, self.num_envs, ended)
         return observations, rewards.astype(np.float32), dones, env_infos
 
     def close(self) -> None:
@@ -237,23 +234,6 @@ class VectorEnvAdapter(VecEnv):
         """Return one frame per environment."""
         frames: Any = self.vector_env.render()
         return list(frames)
-
-
-def split_infos(infos: dict[str, Any], num_envs: int) -> list[dict[str, Any]]:
-    """Return one info per environment, with the keys that are valid for it.
-
-    A Gymnasium vector environment marks by a mask `_key` which environments have `key`.
-    """
-    env_infos: list[dict[str, Any]] = [{} for _ in range(num_envs)]
-    for key, values in infos.items():
-        if key.startswith("_"):
-            continue
-        parts = split_infos(values, num_envs) if isinstance(values, dict) else values
-        has_key = infos[f"_{key}"].tolist()
-        for info, part, is_valid in zip(env_infos, parts, has_key, strict=True):
-            if is_valid:
-                info[key] = part
-    return env_infos
 
 
 class VecMaskInObservation(VecEnvWrapper):

@@ -40,6 +40,21 @@ class ActionSets(ABC):
             ValueError: If the distribution is made for another size.
         """
 
+    @property
+    def is_same_in_every_state(self) -> bool:
+        """Whether sets are made of fresh uniforms alone, where all is possible.
+
+        If so, many steps are drawn in one call, ahead of the states.
+        """
+        return False
+
+    def stays_within(self, possible: Bool[Mask, "S A"]) -> bool:
+        """Return whether no set can hold more than each state's possible actions.
+
+        If so, sets need not be drawn within these. `False` is always right.
+        """
+        return False
+
     def next_uniforms(
         self, uniforms: Float[Floats, "N U"], fresh: Float[Floats, "N U"]
     ) -> Float[Floats, "N U"]:

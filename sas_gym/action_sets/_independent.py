@@ -56,6 +56,15 @@ class Independent(ActionSets):
         check_table("availability", self.availability, num_actions, num_states)
         return self
 
+    @property
+    def is_same_in_every_state(self) -> bool:
+        """Whether the probabilities are; not for subclasses, which may differ."""
+        return type(self) is Independent and self.availability.ndim == 1
+
+    def stays_within(self, possible: Bool[Mask, "S A"]) -> bool:
+        """Return whether the table is 0 wherever an action is not possible."""
+        return bool((self.availability <= possible).all())
+
     def sets_from(
         self,
         uniforms: Float[Floats, "N U"],

@@ -3,7 +3,7 @@
 import numpy as np
 from jaxtyping import Bool, Float, Int, UInt64
 
-from sas_gym._types import EnvIndex, Floats, Ints, Mask, Words
+from sas_gym._types import ALL_ENVS, EnvIndex, Floats, Ints, Mask, Words
 from sas_gym.action_sets._base import ActionSets
 
 # Odd constants of well-known generators (SplitMix64, LXM): strides of a counter along
@@ -13,9 +13,14 @@ _PER_STEP = np.uint64(0xD1342543DE82EF95)
 _PER_EPISODE = np.uint64(0xAF251AF3B0F025B5)
 # Keeps the sets' randomness apart from that of `np_random` under the same seed.
 _SPAWN_KEY = (0x5E75,)
-# Shifts and factors of SplitMix64's finaliser (Stafford's variant 13).
-_SHIFTS = tuple(np.uint64(bits) for bits in (30, 27, 31, 11))
-_FACTORS = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
+# Shifts and factors of SplitMix64's finaliser (Stafford's variant 13). As arrays, as
+# NumPy takes half as long again over a scalar.
+_SHIFTS = tuple(np.array(bits, dtype=np.uint64) for bits in (30, 27, 31, 11))
+_FACTORS = tuple(
+    np.array(factor, dtype=np.uint64)
+    for factor in (0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
+)
+_UNIT = np.array(2.0**-53)
 
 
 class ActionSetSampler:
@@ -46,6 +51,9 @@ class ActionSetSampler:
         self._episode = np.zeros(num_envs, dtype=np.uint64)
         self._counter = np.zeros(num_envs, dtype=np.uint64)
         self._uniforms = np.empty((num_envs, len(self._slots)))
+        self._draws_ahead = action_sets.is_same_in_every_state
+        # Of the block, once drawn: as many sets in one call as there are uniforms.
+        self._sets: Mask | None = None
 
     def seed(self, seed: int | None) -> None:
         """Restart every environment's stream, from a seed or the system's entropy."""
@@ -62,6 +70,14 @@ class ActionSetSampler:
         self._episode[envs] = episode = self._episode[envs] + _PER_EPISODE
         self._counter[envs] = counter = episode - self._ahead[self._cursor]
         self._block[:, envs] = block = self._hash(counter)
+        if self._draws_ahead and possible is None:
+            sets: Mask = self._sets_of(block)
+            if envs is ALL_ENVS:
+                self._sets = sets
+            elif self._sets is not None:
+                self._sets[:, envs] = sets
+            first: Mask = sets[self._cursor]
+            return first
         self._uniforms[envs] = uniforms = block[self._cursor]
         return self.action_sets.sets_from(uniforms, state, possible)
 
@@ -76,10 +92,22 @@ class ActionSetSampler:
             self._cursor = 0
             self._counter += self._ahead[-1] + _PER_STEP
             self._block = self._hash(self._counter)
+            self._sets = None
+        if self._draws_ahead and possible is None:
+            if self._sets is None:
+                self._sets = self._sets_of(self._block)
+            drawn: Mask = self._sets[self._cursor]
+            return drawn
         self._uniforms = self.action_sets.next_uniforms(
             self._uniforms, self._block[self._cursor]
         )
         return self.action_sets.sets_from(self._uniforms, state, possible)
+
+    def _sets_of(self, block: Float[Floats, "D B U"]) -> Bool[Mask, "D B A"]:
+        """Draw the sets of some environments for D steps, in no particular state."""
+        uniforms = block.reshape(-1, block.shape[-1])
+        sets = self.action_sets.sets_from(uniforms, None, None)
+        return sets.reshape(*block.shape[:-1], -1)
 
     def _hash(self, counter: UInt64[Words, " B"]) -> Float[Floats, "D B U"]:
         """Return the uniforms of some environments, D steps from a counter on."""
@@ -98,5 +126,5 @@ def hashed_uniforms(counter: UInt64[Words, "*B"]) -> Float[Floats, "*B"]:
     counter ^= counter >> _SHIFTS[1]
     counter *= _FACTORS[1]
     counter ^= counter >> _SHIFTS[2]
-    numbers: Floats = (counter >> _SHIFTS[3]) * np.float64(2.0**-53)
+    numbers: Floats = (counter >> _SHIFTS[3]) * _UNIT
     return numbers

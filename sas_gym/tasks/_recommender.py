@@ -151,19 +151,23 @@ class Recommender(Task):
         self.profit: Floats = max_profit / decay
         self.appeal: Floats = min_appeal + (1 - min_appeal) * appeal
         self.pull: Floats = min_pull + (1 - min_pull) * pull
+        # Each topic as a context: 1 for itself, 0 for the others and the attention.
+        self._unit_context = np.eye(num_topics, num_topics + 1)
 
     def reset(self, num_envs: int, rng: Generator) -> States:
         """Draw new users, each with a favourite topic."""
         taste = rng.random((num_envs, self.num_topics))
-        interest = (taste / taste.max(axis=1, keepdims=True)) ** self.taste_sharpness
-        return np.concatenate([interest, np.ones((num_envs, 1))], axis=1)
+        taste /= taste.max(axis=1, keepdims=True)
+        state = np.ones((num_envs, self.num_topics + 1))
+        state[:, :-1] = taste**self.taste_sharpness
+        return state
 
     def transition(
         self, state: States, action: Actions, rng: Generator
     ) -> tuple[States, Rewards, Terminations]:
         """Recommend a product, and let the user decide."""
         bought = rng.random(len(state)) < self.purchase_probability(state, action)
-        reward = np.where(bought, self.profit[action], 0.0)
+        reward: Floats = self.profit[action] * bought
         next_state = self.drift(state, action, bought)
         return next_state, reward, next_state[:, -1] == 0
 
@@ -226,15 +230,13 @@ class Recommender(Task):
             bought: Whether it was bought.
         """
         product, bought = np.asarray(product), np.asarray(bought)[..., None]
-        topics = np.arange(self.num_topics)
-        is_topic = self.topic[product][..., None] == topics
-        is_complement = self.complement[product][..., None] == topics
-        interest, attention = state[..., :-1], state[..., -1:]
-        pulled = interest + self.pull[product][..., None] * (is_complement - interest)
-        tired = interest * (1 - self.fatigue * is_topic)
-        interest = np.where(bought, pulled, tired)
+        is_topic = self._unit_context.take(self.topic[product], axis=0)
+        is_complement = self._unit_context.take(self.complement[product], axis=0)
+        pulled = state + self.pull[product][..., None] * (is_complement - state)
+        tired = state * (1 - self.fatigue * is_topic)
+        # With the attention, too, as if it were an interest: it is replaced at once.
+        drifted: Floats = np.where(bought, pulled, tired)
         # Counted in whole recommendations, so that no rounding error adds up.
-        left = np.rint(attention * self.num_recommendations) - 1
-        attention = np.maximum(left, 0) / self.num_recommendations
-        attention = np.broadcast_to(attention, (*interest.shape[:-1], 1))
-        return np.concatenate([interest, attention], axis=-1)
+        left = np.rint(state[..., -1:] * self.num_recommendations) - 1
+        drifted[..., -1:] = np.maximum(left, 0) / self.num_recommendations
+        return drifted

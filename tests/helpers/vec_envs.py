@@ -47,4 +47,5 @@ def play(venv: Any, num_steps: int, seed: int = 0) -> Iterator[Any]:
     rng = np.random.default_rng(seed)
     venv.reset()
     for _ in range(num_steps):
-        yield venv.step(sample_actions(masks_of(venv), rng))
+        obs, rewards, dones, infos = venv.step(sample_actions(masks_of(venv), rng))
+        yield obs, rewards, dones, list(infos)

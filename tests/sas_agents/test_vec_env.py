@@ -1,6 +1,7 @@
 """A vector environment as a `VecEnv`: all that Stable-Baselines3 expects of one."""
 
 import copy
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +13,17 @@ from gymnasium.vector import AutoresetMode
 from helpers.vec_envs import MaskInInfo, masks_of, play
 from sb3_contrib import MaskablePPO
 from stable_baselines3.common.monitor import Monitor, get_monitor_files
-from stable_baselines3.common.vec_env import DummyVecEnv, VecMonitor
+from stable_baselines3.common.vec_env import (
+    DummyVecEnv,
+    VecFrameStack,
+    VecMonitor,
+    VecNormalize,
+)
 
 import sas_gym
 from sas_agents import VecMaskInObservation, VectorEnvAdapter, make_vec_env
 from sas_agents._features import has_mask
+from sas_agents._vec_infos import EpisodeMonitor
 from sas_gym import SPECS
 
 every_id = pytest.mark.parametrize("env_id", [spec.id for spec in SPECS])
@@ -282,11 +289,91 @@ def test_any_same_step_vector_environment():
         venv.seed(0)
         obs, steps = venv.reset(), []
         for _ in range(100):
-            obs, *rest = venv.step(obs["action_mask"].argmax(axis=1))
-            steps.append((obs, *rest))
+            obs, *rest, infos = venv.step(obs["action_mask"].argmax(axis=1))
+            steps.append((obs, *rest, list(infos)))
         histories.append(steps)
-    assert any(dones.any() for _, _, dones, _ in histories[0])
+    assert any(step[2].any() for step in histories[0])
     assert data_equivalence(histories[0], histories[1], exact=True)
+
+
+def some_infos(num_envs=4):
+    """Return the infos of a step in which every episode ends, and of one without."""
+    options = {"max_episode_steps": 2}
+    venv = make_vec_env("SAS/Maze-v0", num_envs, seed=0, env_kwargs=options)
+    venv.reset()
+    steps: list[Any] = [venv.step(masks_of(venv).argmax(axis=1)) for _ in range(2)]
+    return steps[1][3], steps[0][3]
+
+
+def test_infos_are_read_as_a_list():
+    for infos in some_infos():
+        assert len(infos) == 4
+        assert infos[-1] is infos[3] is infos[np.int64(3)] is list(infos)[3]
+        assert [id(info) for info in infos[1:3]] == [id(infos[1]), id(infos[2])]
+        assert next(reversed(infos)) is infos[3]
+        assert repr(infos) == repr(list(infos))
+        for wrong in (4, -5):
+            with pytest.raises(IndexError):
+                infos[wrong]
+
+
+def test_changes_of_infos_stay():
+    for infos in some_infos():
+        infos[1]["note"] = "changed"
+        infos[2] = {"note": "new"}
+        notes = [info.get("note") for info in infos]
+        assert notes == [None, "changed", "new", None]
+
+
+def test_infos_survive_pickle_and_copy():
+    for infos in some_infos():
+        infos[0]["note"] = "kept"
+        for twin in (pickle.loads(pickle.dumps(infos)), copy.deepcopy(infos)):
+            assert data_equivalence(list(twin), list(infos), exact=True)
+            twin[0]["note"] = "other"
+            assert infos[0]["note"] == "kept"
+
+
+def test_infos_are_made_when_read():
+    """Nobody reads them here, but of ended episodes the statistics are added."""
+    ended, running = some_infos()
+    assert sorted(ended._read) == [0, 1, 2, 3]
+    assert not running._read
+    assert running[2]["TimeLimit.truncated"] is False
+    assert list(running._read) == [2]
+
+
+def test_monitor_equals_vec_monitor():
+    """The statistics are SB3's, but for the time; so are the keywords' entries."""
+    keywords = ("TimeLimit.truncated",)
+    episodes = []
+    for monitor in (EpisodeMonitor, VecMonitor):
+        venv = VectorEnvAdapter(gym.make_vec("SAS/SanFrancisco-v0", num_envs=5))
+        venv.seed(0)
+        infos = [
+            info
+            for step in play(monitor(venv, info_keywords=keywords), 200)
+            for info in step[3]
+        ]
+        found = [info["episode"] for info in infos if "episode" in info]
+        episodes.append([{**episode, "t": 0} for episode in found])
+    assert len(episodes[0]) > 20
+    assert data_equivalence(*episodes, exact=True)
+
+
+def test_vec_normalize_and_frame_stack_change_terminal_observations():
+    """Both replace them, in the infos that they pass on."""
+    options = {"max_episode_steps": 3, "mask_in_observation": False}
+    venv = make_vec_env("SAS/Maze-v0", 3, seed=0, env_kwargs=options)
+    wrapped = VecFrameStack(VecNormalize(venv), 2)
+    terminal = [
+        info["terminal_observation"]
+        for *_, dones, infos in play(wrapped, 12)
+        for info in np.array(infos)[dones]
+    ]
+    assert len(terminal) == 12
+    assert all(obs.shape == (4,) for obs in terminal)
+    assert any((obs < 0).any() for obs in terminal)
 
 
 @pytest.mark.parametrize("mask_in_observation", [True, False])

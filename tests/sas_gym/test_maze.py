@@ -47,6 +47,49 @@ def test_batch_moves_as_scalar_specification():
         assert (reward[i], arrived[i]) == (pytest.approx(expected[1]), expected[2])
 
 
+def one_by_one(maze, position, action, rng):
+    """Take the micro-steps one after the other."""
+    shape = (maze.num_micro_steps, len(position))
+    is_random = rng.random(shape) < maze.noise
+    pushes = rng.random((*shape, 2)) / 1.415
+    pushes = np.where(is_random[..., None], pushes, maze.directions[action])
+    moving = np.ones(len(position), bool)
+    for push in pushes * maze.step_length:
+        target = position + push
+        moving = moving & maze.is_free(target)
+        position = np.where(moving[:, None], target, position)
+        arrived = np.array([inside(point, maze.goal) for point in position])
+        moving &= ~arrived
+    return position, arrived
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"walls": (), "noise": 0.0},
+        {"noise": 1.0, "num_actuators": 3},
+        {"num_micro_steps": 1},
+        {"num_micro_steps": 12, "step_length": 0.02},
+        # A goal that borders on the square and reaches into a wall.
+        {"walls": ((0.6, 0.8, 0.6, 0.8),), "goal": (0.7, 1.0, 0.7, 1.0)},
+    ],
+)
+def test_transition_equals_micro_steps_one_by_one(options):
+    """To the last bit, with the same draws, wherever an action starts."""
+    maze, rng = Maze(**options), np.random.default_rng(0)
+    position = rng.random((2000, 2))
+    action = rng.integers(maze.num_actions, size=2000)
+    ours, theirs = np.random.default_rng(1), np.random.default_rng(1)
+    moved, reward, arrived = maze.transition(position, action, ours)
+    expected = one_by_one(maze, position, action, theirs)
+    np.testing.assert_array_equal(moved, expected[0])
+    np.testing.assert_array_equal(arrived, expected[1])
+    np.testing.assert_array_equal(reward, np.where(arrived, 99.95, -0.05))
+    assert arrived.any()
+    assert ours.random() == theirs.random()
+
+
 positions = hnp.arrays(float, (8, 2), elements=st.floats(0, 1))
 
 
