@@ -92,10 +92,6 @@ class EpisodicAlgorithm(MaskedAlgorithm, OnPolicyAlgorithm):
         if self.n_steps is None:
             self.n_steps = max(self.rollout_steps // self.n_envs, 1)
         super()._setup_model()
-        if self.seed is None:
-            self.policy.generator.seed()
-        else:
-            self.policy.generator.manual_seed(self.seed)
 
     def learn(
         self,
@@ -145,12 +141,14 @@ class EpisodicAlgorithm(MaskedAlgorithm, OnPolicyAlgorithm):
         callback.on_rollout_start()
         # The episodes under way were started by an older policy.
         self._last_obs = env.reset()
+        self._check_reset(self._last_obs)
         logits_of = self.policy.logits_fn()
         while not rollout_buffer.is_complete:
             logits, masks = logits_of(self._last_obs), self._last_obs[MASK_KEY]
             actions = sample_softmax(logits, masks, self.rng)
             new_obs, rewards, dones, infos = env.step(actions)
             self.num_timesteps += env.num_envs
+            self._check_step(new_obs, rewards, dones, infos)
             callback.update_locals(locals())
             if not callback.on_step():
                 return False

@@ -236,8 +236,9 @@ class SASQ(MaskedAlgorithm, DQN):
         if deterministic or self.exploration_rate == 0:
             return actions, state
         masks = np.atleast_2d(masked[MASK_KEY])
-        explores = self._explores(len(masks), self.exploration_rate)
-        explored = np.where(explores, self._random_actions(masks), actions)
+        rng = self.prediction_rng
+        explores = rng.random(len(masks)) < self.exploration_rate
+        explored = np.where(explores, sample_actions(masks, rng), actions)
         return explored.reshape(actions.shape), state
 
     def _sample_action(
@@ -256,6 +257,21 @@ class SASQ(MaskedAlgorithm, DQN):
                 q = self.q_net(obs_as_tensor(self._last_obs, self.device))
             actions = np.where(explores, actions, q.argmax(dim=1).cpu().numpy())
         return actions, actions
+
+    def _store_transition(
+        self,
+        replay_buffer: ReplayBuffer,
+        buffer_action: NDArray[Any],
+        new_obs: NDArray[Any] | dict[str, NDArray[Any]],
+        reward: NDArray[Any],
+        dones: NDArray[Any],
+        infos: list[dict[str, Any]],
+    ) -> None:
+        """Check a step before it is kept."""
+        self._check_step(new_obs, reward, dones, infos)
+        super()._store_transition(
+            replay_buffer, buffer_action, new_obs, reward, dones, infos
+        )
 
     def _explores(self, num_envs: int, probability: float) -> NDArray[np.bool_]:
         """Draw which environments take a random action."""
