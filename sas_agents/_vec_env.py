@@ -1,6 +1,7 @@
 """Environments as Stable-Baselines3's `VecEnv`, with the masks in the observations."""
 
 from collections.abc import Callable
+from copy import deepcopy
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -158,6 +159,8 @@ class VectorEnvAdapter(VecEnv):
                 f"{mode}: make it with autoreset_mode=AutoresetMode.SAME_STEP"
             )
         self.vector_env = vector_env
+        # Others may write the next observations into the same arrays.
+        self._returns_new_arrays = isinstance(vector_env.unwrapped, SASVectorEnv)
         self._actions: NDArray[Any] | None = None
         super().__init__(
             vector_env.num_envs,
@@ -166,12 +169,20 @@ class VectorEnvAdapter(VecEnv):
         )
 
     def reset(self) -> VecEnvObs:
-        """Start an episode in every environment; a seed is used for one reset."""
-        observations: VecEnvObs
-        observations, infos = self.vector_env.reset(seed=self._seeds[0])
+        """Start an episode everywhere; seed and options are used for one reset."""
+        options = self._options[0]
+        if any(other != options for other in self._options):
+            raise ValueError(
+                "all environments are reset by one call: set_options() needs the same "
+                "options for each"
+            )
+        observations, infos = self.vector_env.reset(
+            seed=self._seeds[0], options=options or None
+        )
         self._reset_seeds()
+        self._reset_options()
         self.reset_infos = split_infos(infos, self.num_envs)
-        return observations
+        return self._kept(observations)
 
     def step_async(self, actions: NDArray[Any]) -> None:
         """Remember the actions."""
@@ -188,11 +199,19 @@ class VectorEnvAdapter(VecEnv):
             # The info of such an environment belongs to the episode that starts.
             self.reset_infos[index] = first = env_infos[index]
             last = {"terminal_observation": first.pop("final_obs")}
+            if "episode" in first:  # Gymnasium's statistics, of the one that ended
+                last["episode"] = first.pop("episode")
             env_infos[index] = last | first.pop("final_info", {})
         cut = (truncated & ~terminated).tolist()
         for info, is_cut in zip(env_infos, cut, strict=True):
             info["TimeLimit.truncated"] = is_cut
-        return observations, rewards.astype(np.float32), dones, env_infos
+        return self._kept(observations), rewards.astype(np.float32), dones, env_infos
+
+    def _kept(self, observations: Any) -> VecEnvObs:
+        """Return observations that the next step leaves as they are."""
+        kept: VecEnvObs
+        kept = observations if self._returns_new_arrays else deepcopy(observations)
+        return kept
 
     def close(self) -> None:
         """Close the vector environment."""
@@ -221,9 +240,14 @@ class VectorEnvAdapter(VecEnv):
         indices: VecEnvIndices = None,
         **method_kwargs: Any,
     ) -> list[Any]:
-        """Call a method of the vector environment; return one result per index."""
+        """Call a method of the vector environment; return one result per index.
+
+        What the method returns for all environments together, such as `None`, is the
+        result of each.
+        """
         results = getattr(self.vector_env, method_name)(*method_args, **method_kwargs)
-        return [results[index] for index in self._get_indices(indices)]
+        parts = _per_env(results, self.num_envs)
+        return [parts[index] for index in self._get_indices(indices)]
 
     def env_is_wrapped(
         self,
@@ -242,18 +266,28 @@ class VectorEnvAdapter(VecEnv):
 def split_infos(infos: dict[str, Any], num_envs: int) -> list[dict[str, Any]]:
     """Return one info per environment, with the keys that are valid for it.
 
-    A Gymnasium vector environment marks by a mask `_key` which environments have `key`.
+    A Gymnasium vector environment marks by a mask `_key` which environments have `key`;
+    without one, all have it.
     """
     env_infos: list[dict[str, Any]] = [{} for _ in range(num_envs)]
+    everywhere = np.ones(num_envs, dtype=bool)
     for key, values in infos.items():
         if key.startswith("_"):
             continue
         parts = split_infos(values, num_envs) if isinstance(values, dict) else values
-        has_key = infos[f"_{key}"].tolist()
+        has_key = infos.get(f"_{key}", everywhere).tolist()
+        parts = _per_env(parts, num_envs)
         for info, part, is_valid in zip(env_infos, parts, has_key, strict=True):
             if is_valid:
                 info[key] = part
     return env_infos
+
+
+def _per_env(values: Any, num_envs: int) -> Any:
+    """Return one entry per environment; what is for all of them is each one's."""
+    is_array = isinstance(values, np.ndarray) and values.ndim > 0
+    is_split = is_array or isinstance(values, list | tuple)
+    return values if is_split and len(values) == num_envs else [values] * num_envs
 
 
 class VecMaskInObservation(VecEnvWrapper):
@@ -262,6 +296,10 @@ class VecMaskInObservation(VecEnvWrapper):
     They come from `info["action_mask"]` or from a method `action_masks()`. The method
     cannot provide the set of a final state, as the environment is reset by then: all
     actions are taken to be available there.
+
+    Stable-Baselines3's `VecFrameStack` takes no masks: stack the frames below,
+    `VecMaskInObservation(VecFrameStack(venv, n_stack))`, of environments made with
+    `mask_in_observation=False`.
 
     Args:
         venv: The environments to wrap.
