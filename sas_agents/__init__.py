@@ -48,6 +48,7 @@ SASQ:
     train/loss: Mean loss of the gradient steps of the last update.
 """
 
+from sas_agents import _requirements  # noqa: F401  # first: it names a missing extra
 from sas_agents._features import FourierBasis
 from sas_agents._policies import CnnPolicy, LinearPolicy, MultiInputPolicy, SASPolicy
 from sas_agents._q_policies import (

@@ -8,6 +8,7 @@ from gymnasium.spaces import Dict, Discrete, MultiBinary
 from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
 
+from sas_gym._arguments import check_number
 from sas_gym._types import Mask
 
 MASK_KEY = "action_mask"
@@ -37,6 +38,7 @@ def check_on_unavailable(on_unavailable: str, penalty: float) -> None:
         raise ValueError(
             f"on_unavailable must be 'raise' or 'noop', got {on_unavailable!r}"
         )
+    check_number("unavailable_penalty", penalty)
     if penalty and on_unavailable == "raise":
         raise ValueError(
             "unavailable_penalty needs on_unavailable='noop': an action that raises an "
