@@ -338,7 +338,9 @@ def test_reset_needed_after_termination():
 
 @every_id
 @pytest.mark.parametrize(
-    "action_sets", [PerEpisode(0.5), Markov(0.3, 0.3), 0.3], ids=["episode", "markov", "number"]
+    "action_sets",
+    [PerEpisode(0.5), Markov(0.3, 0.3), 0.3],
+    ids=["episode", "markov", "number"],
 )
 def test_action_sets_replace_the_tasks_own(env_id, action_sets):
     env: Any = gym.make(env_id, action_sets=action_sets)
