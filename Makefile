@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # Small networks and arrays run many times slower on more threads than one.
 export OMP_NUM_THREADS := 1
 
-.PHONY: run tour test lint types unit notebooks bench format clean
+.PHONY: run tour test lint types unit notebooks bench soak peers versions format clean
 
 run: $(VENV)/installed
 	$(BIN)/python examples/train.py
@@ -35,6 +35,18 @@ bench: $(VENV)/installed
 	$(BIN)/python tests/benchmarks/masked_algorithms.py speed
 	$(BIN)/python tests/benchmarks/large_action_sets.py
 	$(BIN)/python tests/benchmarks/planning.py
+
+# Hours by default: SOAK="--steps 100000 --training-steps 2000 --settings 3" for minutes.
+soak: $(VENV)/installed
+	$(BIN)/python tests/benchmarks/soak.py $(SOAK)
+
+# What other libraries answer to the questions of tests/sas_agents/test_known_answers.py.
+peers: $(VENV)/installed
+	$(BIN)/python tests/benchmarks/peers.py
+
+# The suite with the lowest and the newest supported versions, in new environments.
+versions:
+	$(PYTHON) tests/benchmarks/versions.py $(VERSIONS)
 
 format: $(VENV)/installed
 	$(BIN)/ruff format .

@@ -91,6 +91,7 @@ SASQ:
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from sas_agents import _requirements  # noqa: F401  # first: it names a missing extra
 from sas_agents._features import FourierBasis
 from sas_agents._masked import MaskedA2C, MaskedPPO
 from sas_agents._masked_policies import MaskedActorCriticPolicy

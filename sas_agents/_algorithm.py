@@ -1,6 +1,9 @@
 """The base class of all agents: masks in, actions inside the action sets out."""
 
-from collections.abc import Sequence
+import os
+from collections.abc import Iterable, Sequence
+from io import BufferedIOBase
+from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
@@ -8,18 +11,34 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 from stable_baselines3.common.base_class import BaseAlgorithm
+from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.policies import BasePolicy
 from stable_baselines3.common.vec_env import VecEnv
 
+from sas_agents._checks import (
+    ArrayObs,
+    check_finite,
+    check_observations,
+    check_settings,
+    check_spaces,
+    has_checked_masks,
+)
 from sas_agents._features import has_mask
 from sas_agents._vec_env import VecMaskInObservation
 from sas_agents._vec_infos import EnvInfos
 from sas_gym import MaskInObservation
 from sas_gym.masks import MASK_KEY, check_masks, mask_sizes, with_mask
 
+# Keeps the randomness of predictions apart from training's under the same seed.
+_PREDICTIONS_KEY = (0x9E3D,)
+
 
 class MaskedAlgorithm(BaseAlgorithm):
     """An algorithm that sees the masks of any environment, and acts inside them."""
+
+    prediction_rng: np.random.Generator
+    """Draws what `predict` chooses at random, so that an evaluation leaves training as
+    it would be without. It is saved with the model."""
 
     def policy_class_of(self, policy: str | type[BasePolicy]) -> type[Any]:
         """Return a policy's class, which the base class should be given.
@@ -27,10 +46,25 @@ class MaskedAlgorithm(BaseAlgorithm):
         Stable-Baselines3 takes the names `"MlpPolicy"` and `"CnnPolicy"` for a mistake
         on dict observations, which all of ours are.
         """
-        return self._get_policy_from_name(policy) if isinstance(policy, str) else policy
+        if isinstance(policy, str):
+            return self._get_policy_from_name(policy)
+        aliases = self.policy_aliases
+        base = aliases.get("MlpPolicy") or aliases["MlpLstmPolicy"]
+        if not (isinstance(policy, type) and issubclass(policy, base)):
+            raise ValueError(
+                f"policy must be one of {sorted(aliases)} or a subclass of "
+                f"sas_agents.{base.__name__}, which masks the actions; got {policy!r}"
+            )
+        return policy
 
     def _setup_model(self) -> None:
+        check_settings(self)
         super()._setup_model()  # type: ignore[safe-super]  # SB3's, by the subclass
+        if not hasattr(self, "prediction_rng"):  # a loaded model has it
+            sequence = np.random.SeedSequence(self.seed, spawn_key=_PREDICTIONS_KEY)
+            self.prediction_rng = np.random.default_rng(sequence)
+        # Shared: a policy that is used by itself has one of its own.
+        self.policy.rng = self.prediction_rng  # type: ignore[assignment]  # a Module's
         if self.verbose >= 1:
             features = self.policy.features_extractor_class.__name__
             print(f"Features of the state: {features}")
@@ -40,6 +74,7 @@ class MaskedAlgorithm(BaseAlgorithm):
         env: gym.Env[Any, Any] | VecEnv, verbose: int = 0, monitor_wrapper: bool = True
     ) -> VecEnv:
         """Wrap as Stable-Baselines3 does, and put the masks into the observations."""
+        check_spaces(env)
         # SB3 and the policies reject other action spaces, with messages of their own.
         finite = spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinary
         wrap = isinstance(env.action_space, finite) and not has_mask(
@@ -59,6 +94,91 @@ class MaskedAlgorithm(BaseAlgorithm):
         if isinstance(infos, EnvInfos) and dones is not None:
             infos, dones = [infos[env] for env in np.flatnonzero(dones)], dones[dones]
         super()._update_info_buffer(list(infos), dones)
+
+    def save(
+        self,
+        path: str | Path | BufferedIOBase,
+        exclude: Iterable[str] | None = None,
+        include: Iterable[str] | None = None,
+    ) -> None:
+        """Save the model, whole or not at all.
+
+        It is written beside its place and then moved there, so that a save which is
+        interrupted leaves an older one as it was.
+
+        To continue training, load with the environment: `load(path, env=env)`. The
+        environment is not saved, and with the model's own seed Stable-Baselines3 would
+        seed it again: the episodes of the first training would be played again. So pass
+        another seed, `load(path, env=env, seed=1)`, or, if `env` is still as the
+        training left it, `load(path, env=env, seed=None, force_reset=False)`, which
+        continues as if it had never stopped. `SASQ` also needs
+        `save_replay_buffer` and `load_replay_buffer`.
+
+        Args:
+            path: Where to; `.zip` is added to a name without a suffix.
+            exclude: Attributes to leave out beside those left out by default.
+            include: Attributes to save even so.
+        """
+        if isinstance(path, BufferedIOBase):
+            super().save(path, exclude, include)
+            return
+        target = Path(path)
+        if not target.suffix:  # as Stable-Baselines3 names it
+            target = Path(f"{path}.zip")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        unfinished = target.with_name(f"{target.name}.{os.getpid()}.tmp")
+        try:
+            with unfinished.open("wb") as file:
+                super().save(file, exclude, include)
+            os.replace(unfinished, target)
+        finally:
+            unfinished.unlink(missing_ok=True)
+
+    def _setup_learn(
+        self, total_timesteps: int, *args: Any, **kwargs: Any
+    ) -> tuple[int, BaseCallback]:
+        arguments = super()._setup_learn(total_timesteps, *args, **kwargs)
+        self._check_reset(self._last_obs)
+        return arguments
+
+    def _check_reset(self, obs: Any) -> None:
+        """Raise `ValueError` for first observations that nothing can be learned from.
+
+        A silent NaN would end in weights that are all NaN, and an empty mask in an
+        unavailable action.
+        """
+        self._checked(obs, "at reset()", self.n_envs)
+
+    def _check_step(
+        self,
+        obs: Any,
+        rewards: NDArray[Any],
+        dones: NDArray[Any],
+        infos: list[dict[str, Any]],
+    ) -> None:
+        """Raise `ValueError` for a step that nothing can be learned from.
+
+        An empty mask of a final state, where nobody acts, becomes one with every
+        action.
+        """
+        when = f"at step {self.num_timesteps}"
+        check_finite("reward", rewards, when)
+        self._checked(obs, when, self.n_envs)
+        for index in np.flatnonzero(dones):
+            last = infos[index].get("terminal_observation")
+            if last is not None:
+                last = self._checked(last, f"{when}, in a final state", None)
+                infos[index]["terminal_observation"] = last
+
+    def _checked(self, obs: ArrayObs, when: str, num_envs: int | None) -> ArrayObs:
+        assert self.env is not None
+        return check_observations(
+            obs,
+            mask_sizes(self.action_space),
+            when,
+            num_envs=num_envs,
+            trusts_masks=has_checked_masks(self.env),
+        )
 
     def predict(
         self,
@@ -81,7 +201,7 @@ class MaskedAlgorithm(BaseAlgorithm):
             The action of each observation, and the new `state`.
         """
         sizes = mask_sizes(self.action_space)
-        masked = require_mask(observation, action_masks, sizes)
+        masked = require_mask(observation, action_masks, sizes, self.observation_space)
         return self._choose(masked, state, episode_start, deterministic)
 
     def _choose(
@@ -96,17 +216,44 @@ class MaskedAlgorithm(BaseAlgorithm):
 
 
 def require_mask(
-    observation: Any, action_masks: NDArray[Any] | None, sizes: list[int]
+    observation: Any,
+    action_masks: NDArray[Any] | None,
+    sizes: list[int],
+    space: gym.Space[Any],
 ) -> dict[str, NDArray[Any]]:
     """Return an observation that carries its mask, or say what is missing."""
+    if isinstance(observation, tuple):
+        raise ValueError(
+            "predict() got a tuple, where it needs an observation: Gymnasium's reset() "
+            "returns `obs, info = env.reset()`, a VecEnv's `obs = vec_env.reset()`"
+        )
+    source = f"observation[{MASK_KEY!r}]"
     if action_masks is not None:
-        masks = check_masks(action_masks, sizes, "action_masks")
-        return with_mask(observation, masks)
-    if not isinstance(observation, dict) or MASK_KEY not in observation:
+        source = "action_masks"
+        observation = with_mask(observation, np.asarray(action_masks))
+    elif not isinstance(observation, dict) or MASK_KEY not in observation:
         raise ValueError(
             "predict() needs the action mask: pass observations that carry it (wrap "
             "the environment in sas_gym.MaskInObservation, or a VecEnv in "
             "sas_agents.VecMaskInObservation), or pass action_masks=..."
         )
-    check_masks(observation[MASK_KEY], sizes, f"observation[{MASK_KEY!r}]")
-    return observation
+    shape = _batch_shape(observation, space)
+    given = observation[MASK_KEY] if action_masks is None else action_masks
+    masks = check_masks(given, sizes, source, batch_shape=shape)
+    return with_mask(observation, masks)
+
+
+def _batch_shape(
+    observation: dict[str, Any], space: gym.Space[Any]
+) -> tuple[int, ...] | None:
+    """Return the shape of a batch of observations, `()` for one alone.
+
+    `None` where the observation is not of the space: what is wrong with it is then
+    Stable-Baselines3's to say.
+    """
+    parts = space.spaces if isinstance(space, spaces.Dict) else {}
+    for key, part in parts.items():
+        if key != MASK_KEY and key in observation and part.shape is not None:
+            shape: tuple[int, ...] = np.shape(observation[key])
+            return shape[: max(len(shape) - len(part.shape), 0)]
+    return None

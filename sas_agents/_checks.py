@@ -1,38 +1,187 @@
-"""Checks of arguments and numbers, with errors that name the culprit."""
+"""Checks of what reaches an agent: spaces, settings, observations and rewards."""
 
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
+import gymnasium as gym
 import numpy as np
 import torch as th
+from gymnasium import spaces
+from numpy.typing import NDArray
+from stable_baselines3.common.vec_env import VecEnv, VecEnvWrapper
+
+from sas_agents._vec_env import VecMaskInObservation, VectorEnvAdapter
+from sas_gym import SASVectorEnv
+from sas_gym._arguments import check_fraction, check_integer, check_number
+from sas_gym.masks import MASK_KEY, check_masks, int_mask
+
+ArrayObs = dict[str, NDArray[Any]]
+
+_MASK_PART = f"observation_space[{MASK_KEY!r}]"
 
 
-def check_range(
-    name: str, value: Any, low: float, high: float = np.inf, *, exclusive: bool = False
-) -> None:
-    """Reject a number outside [low, high], and NaN; schedules and None pass.
+def check_rate(name: str, rate: Any) -> None:
+    """Raise `ValueError` unless a rate is a finite number >= 0, or a schedule."""
+    if not callable(rate):
+        check_number(name, rate)
+
+
+def check_positive(name: str, number: Any) -> None:
+    """Raise `ValueError` unless a number is finite and > 0, or a schedule."""
+    check_rate(name, number)
+    if number == 0:
+        raise ValueError(f"{name} must be greater than 0, got 0; None switches it off")
+
+
+# What the agents' settings must be, by their names; a setting that an agent does not
+# have, or that is `None`, is left out.
+_SETTINGS: dict[str, Callable[[str, Any], None]] = {
+    "learning_rate": check_rate,
+    "critic_learning_rate": check_rate,
+    "w_learning_rate": check_rate,
+    "gamma": check_fraction,
+    "tau": check_fraction,
+    "gae_lambda": check_fraction,
+    "weight_decay": check_fraction,
+    "w_memory": check_fraction,
+    "damping": check_number,
+    "clip_range": check_positive,
+    "target_kl": check_positive,
+    "ridge": check_number,
+    "exploration_fraction": check_fraction,
+    "exploration_initial_eps": check_fraction,
+    "exploration_final_eps": check_fraction,
+    "n_steps": partial(check_integer, least=1),
+    "n_epochs": partial(check_integer, least=1),
+    "w_steps": partial(check_integer, least=1),
+    "buffer_size": partial(check_integer, least=1),
+    "batch_size": partial(check_integer, least=1),
+    "learning_starts": partial(check_integer, least=0),
+    "gradient_steps": partial(check_integer, least=-1),
+    "target_update_interval": partial(check_integer, least=1),
+    "_stats_window_size": partial(check_integer, least=1),
+}
+
+
+def check_settings(agent: Any) -> None:
+    """Raise `ValueError` for a setting that could only fail or mislead later."""
+    for name, check in _SETTINGS.items():
+        value = getattr(agent, name, None)
+        if value is not None:
+            check(name.removeprefix("_"), value)
+    weights = np.asarray(getattr(agent, "baseline_weights", (0.0, 0.0)))
+    if weights.shape != (2,) or not np.isfinite(weights).all():
+        raise ValueError(
+            f"baseline_weights must be two finite numbers, got {weights.tolist()}"
+        )
+    # Infinity is DQN's way to say that gradients are not clipped.
+    norm: Any = getattr(agent, "max_grad_norm", 0.0)
+    if not (isinstance(norm, int | float) and norm >= 0):
+        raise ValueError(f"max_grad_norm must be a number of at least 0, got {norm!r}")
+
+
+def check_spaces(env: gym.Env[Any, Any] | VecEnv) -> None:
+    """Raise `ValueError` for spaces not counted from 0, or a mask of the wrong size.
+
+    Networks have one output per action and one input per Discrete observation, counted
+    from 0, and Stable-Baselines3 does not translate either.
+    """
+    actions = env.action_space
+    if isinstance(actions, spaces.Discrete) and actions.start != 0:
+        raise ValueError(
+            f"the actions of {actions} are not counted from 0: wrap the environment in "
+            f"gymnasium.wrappers.TransformAction(env, lambda action: action + "
+            f"{actions.start}, gymnasium.spaces.Discrete({actions.n}))"
+        )
+    for name, space in _parts(env.observation_space):
+        if name == _MASK_PART and isinstance(actions, spaces.Discrete):
+            _check_mask_space(space, int(actions.n))
+        if isinstance(space, spaces.Discrete) and space.start != 0:
+            raise ValueError(
+                f"{name} {space} is not counted from 0: wrap the environment in "
+                "gymnasium.wrappers.TransformObservation, which subtracts "
+                f"{space.start}, with gymnasium.spaces.Discrete({space.n})"
+            )
+
+
+def _check_mask_space(space: gym.Space[Any], num_actions: int) -> None:
+    if space.shape != (num_actions,):
+        raise ValueError(
+            f"{_MASK_PART} is {space}, but there are {num_actions} actions: make it "
+            f"gymnasium.spaces.MultiBinary({num_actions})"
+        )
+
+
+def _parts(space: gym.Space[Any]) -> Iterator[tuple[str, gym.Space[Any]]]:
+    if isinstance(space, spaces.Dict):
+        for key, part in space.spaces.items():
+            yield f"observation_space[{key!r}]", part
+    else:
+        yield "observation_space", space
+
+
+def check_observations(
+    obs: ArrayObs,
+    sizes: list[int],
+    when: str,
+    *,
+    num_envs: int | None,
+    trusts_masks: bool,
+) -> ArrayObs:
+    """Return observations whose masks and numbers an agent can use.
 
     Args:
-        name: Name of the argument.
-        value: Its value.
-        low: Smallest value.
-        high: Largest value.
-        exclusive: Whether `low` itself is rejected, too.
+        obs: The observations with their masks.
+        sizes: Number of actions of each dimension of the action space.
+        when: At which step, for the error message.
+        num_envs: Number of environments; `None` for one observation of a final state,
+            where nobody acts.
+        trusts_masks: Whether the masks were checked where they come from.
     """
-    if value is None or callable(value):
+    for key, values in obs.items():
+        if key != MASK_KEY:
+            check_finite(f"observation[{key!r}]", values, when)
+    if trusts_masks:
+        return obs
+    final = num_envs is None
+    checked = check_masks(
+        obs[MASK_KEY],
+        sizes,
+        f"observation[{MASK_KEY!r}] {when}",
+        batch_shape=() if num_envs is None else (num_envs,),
+        final=final,
+    )
+    return {**obs, MASK_KEY: int_mask(checked)} if final else obs
+
+
+def check_finite(name: str, values: NDArray[Any], when: str) -> None:
+    """Raise `ValueError` for NaN and infinity, before anything is learned from them."""
+    array = np.asarray(values)
+    if array.dtype.kind != "f" or np.isfinite(array).all():
         return
-    if not (low < value if exclusive else low <= value) or not value <= high:
-        bound = "greater than" if exclusive else "at least"
-        upper = "" if high == np.inf else f" and at most {high:g}"
-        raise ValueError(f"{name} must be {bound} {low:g}{upper}, got {value}")
+    wrong = ~np.isfinite(array)
+    where = np.unique(wrong.nonzero()[0])[:5].tolist() if array.ndim else [0]
+    raise ValueError(
+        f"{name} is not finite {when}: {array[wrong].ravel()[:5].tolist()} in rows "
+        f"{where}. Learning stops here, as it would turn every weight into NaN: fix "
+        "the environment's reset() and step()"
+    )
 
 
-def check_count(name: str, value: int | None, low: int = 1) -> None:
-    """Reject what is not a whole number from `low` on; None passes."""
-    if value is not None and (value != int(value) or value < low):
-        raise ValueError(f"{name} must be a whole number from {low} on, got {value}")
+def has_checked_masks(env: VecEnv) -> bool:
+    """Return whether the masks of a `VecEnv` are checked where they come from."""
+    while isinstance(env, VecEnvWrapper):
+        if isinstance(env, VecMaskInObservation):
+            return True
+        env = env.venv
+    inner = env.vector_env.unwrapped if isinstance(env, VectorEnvAdapter) else None
+    return isinstance(inner, SASVectorEnv)
 
 
-def check_finite(name: str, values: th.Tensor, num_timesteps: int, cure: str) -> None:
+def check_finite_tensor(
+    name: str, values: th.Tensor, num_timesteps: int, cure: str
+) -> None:
     """Stop at NaN or infinity.
 
     Args:

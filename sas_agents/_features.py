@@ -89,8 +89,13 @@ def paper_features(space: gym.Space[Any]) -> type[BaseFeaturesExtractor]:
     return Identity
 
 
-def image_features(_space: gym.Space[Any]) -> type[BaseFeaturesExtractor]:
+def image_features(space: gym.Space[Any]) -> type[BaseFeaturesExtractor]:
     """Return Stable-Baselines3's convolutional features."""
+    if isinstance(space, spaces.Dict):
+        raise ValueError(
+            f"'CnnPolicy' takes one image, but the observations have the keys "
+            f"{sorted(space.spaces)}: use 'MultiInputPolicy'"
+        )
     return NatureCNN
 
 
@@ -111,10 +116,8 @@ class FeaturesWithoutMask(BaseModel):
 
     observation_space: spaces.Dict
 
-    @staticmethod
-    def extractor_for(_space: gym.Space[Any], /) -> type[BaseFeaturesExtractor]:
-        """Return the default features extractor for a space without a mask."""
-        return FlattenExtractor
+    # The default features extractor for a space without a mask.
+    extractor_for = staticmethod(multi_input_features)
 
     @classmethod
     def net_arch_for(cls, extractor: type[BaseFeaturesExtractor]) -> list[int]:
@@ -155,6 +158,13 @@ def bare_observation(obs: TensorObs) -> th.Tensor | TensorObs:
     """Return an observation without the mask, as `bare_space` describes it."""
     rest = {key: value for key, value in obs.items() if key != MASK_KEY}
     return rest["observation"] if list(rest) == ["observation"] else rest
+
+
+def is_layers(net_arch: Any) -> bool:
+    """Return whether something is a list of layer sizes."""
+    return isinstance(net_arch, list | tuple) and all(
+        isinstance(size, int) and size >= 1 for size in net_arch
+    )
 
 
 def is_bounded_vector(space: spaces.Box) -> bool:

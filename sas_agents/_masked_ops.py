@@ -34,15 +34,14 @@ def chosen_log_probs(
     return log_probs.gather(1, actions[:, None])[:, 0]
 
 
-def sample(
-    probs: Float[th.Tensor, "B A"], generator: th.Generator | None = None
-) -> Int[th.Tensor, " B"]:
+def sample(probs: Float[th.Tensor, "B A"], rng: Generator) -> Int[th.Tensor, " B"]:
     """Draw one action per row of probabilities.
 
     The shortest of exponential waiting times with these rates is drawn, so that an
     action of probability 0 never is.
     """
-    waiting = th.empty_like(probs).exponential_(generator=generator)
+    drawn = rng.standard_exponential(tuple(probs.shape))
+    waiting = th.as_tensor(drawn, dtype=probs.dtype, device=probs.device)
     return (probs / waiting.clamp_min(th.finfo(probs.dtype).tiny)).argmax(dim=-1)
 
 

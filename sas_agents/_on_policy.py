@@ -19,7 +19,7 @@ from stable_baselines3.common.vec_env import VecEnv
 from torch.nn import functional as F
 
 from sas_agents._algorithm import MaskedAlgorithm
-from sas_agents._checks import check_count, check_finite, check_range
+from sas_agents._checks import check_finite_tensor
 from sas_agents._episodes import EpisodeBuffer
 from sas_agents._estimators import (
     advantages,
@@ -115,15 +115,6 @@ class PolicyGradientAlgorithm(MaskedAlgorithm, OnPolicyAlgorithm):
         device: th.device | str,
         _init_setup_model: bool,
     ) -> None:
-        check_count("n_steps", n_steps)
-        check_count("batch_size", batch_size)
-        check_count("n_epochs", n_epochs)
-        check_range("learning_rate", learning_rate, 0)
-        check_range("critic_learning_rate", critic_learning_rate, 0)
-        check_range("gamma", gamma, 0, 1)
-        check_range("gae_lambda", gae_lambda, 0, 1)
-        check_range("weight_decay", weight_decay, 0, 1)
-        check_range("ridge", ridge, 0)
         self.batch_size = batch_size
         self.n_epochs = n_epochs
         self.critic_learning_rate = critic_learning_rate
@@ -173,10 +164,6 @@ class PolicyGradientAlgorithm(MaskedAlgorithm, OnPolicyAlgorithm):
         super()._setup_model()
         self.baseline_weights = self.baseline_weights.to(self.device)
         self.critic_lr_schedule = FloatSchedule(self.critic_learning_rate)
-        if self.seed is None:
-            self.policy.generator.seed()
-        else:
-            self.policy.generator.manual_seed(self.seed)
 
     def learn(
         self,
@@ -240,12 +227,14 @@ class PolicyGradientAlgorithm(MaskedAlgorithm, OnPolicyAlgorithm):
         if self.whole_episodes:
             # The episodes under way were started by an older policy.
             self._last_obs = env.reset()
+            self._check_reset(self._last_obs)
         logits_of = self.policy.logits_fn()
         while not rollout_buffer.is_complete:
             logits, masks = logits_of(self._last_obs), self._last_obs[MASK_KEY]
             actions = sample_softmax(logits, masks, self.rng)
             new_obs, rewards, dones, infos = env.step(actions)
             self.num_timesteps += env.num_envs
+            self._check_step(new_obs, rewards, dones, infos)
             callback.update_locals(locals())
             if not callback.on_step():
                 return False
@@ -297,10 +286,12 @@ class PolicyGradientAlgorithm(MaskedAlgorithm, OnPolicyAlgorithm):
         v = policy.value_net(inputs)[:, 0]
         q = q_bar(policy.q_net(inputs), log_probs.exp())
         returns = self._returns(v)
-        check_finite(
+        check_finite_tensor(
             "the returns are", returns, self.num_timesteps, "check the rewards"
         )
-        check_finite("the values are", v, self.num_timesteps, "check the observations")
+        check_finite_tensor(
+            "the values are", v, self.num_timesteps, "check the observations"
+        )
         baselines = th.stack([v, q], dim=1)
         if self.normalize:
             baselines = baselines * self._rescale(returns)
@@ -403,7 +394,7 @@ class PolicyGradientAlgorithm(MaskedAlgorithm, OnPolicyAlgorithm):
         for network in (self.policy.actor, self.policy.value_net, self.policy.q_net):
             parameters = th.cat([p.detach().reshape(-1) for p in network.parameters()])
             cure = "lower learning_rate and critic_learning_rate"
-            check_finite("parameters are", parameters, self.num_timesteps, cure)
+            check_finite_tensor("parameters are", parameters, self.num_timesteps, cure)
         kl = self._kl(batch)
         self.logger.record("train/kl", kl)
         if not kl <= HUGE_KL:

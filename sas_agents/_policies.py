@@ -21,6 +21,7 @@ from sas_agents._features import (
     TensorObs,
     bare_space,
     image_features,
+    is_layers,
     multi_input_features,
     paper_features,
 )
@@ -141,8 +142,9 @@ class SASPolicy(FeaturesWithoutMask, BasePolicy):
         action_space: The base action set.
         lr_schedule: Required by Stable-Baselines3 and not used: the algorithms set the
             rates of the three optimisers.
-        net_arch: Sizes of the hidden layers of each network. Default: `[64, 64]`; none
-            after `NatureCNN`.
+        net_arch: Sizes of the hidden layers of each network; or, as in SB3,
+            `dict(pi=[...], vf=[...])` with those of the actor and of both critics.
+            Default: `[64, 64]`; none after `NatureCNN`.
         activation_fn: Their activation function.
         bias: Whether layers have biases. Default: yes.
         use_sde: Must be `False`: state-dependent exploration is for continuous actions.
@@ -162,7 +164,7 @@ class SASPolicy(FeaturesWithoutMask, BasePolicy):
         observation_space: spaces.Dict,
         action_space: "spaces.Discrete[np.int64]",
         lr_schedule: Schedule,
-        net_arch: list[int] | None = None,
+        net_arch: list[int] | dict[str, list[int]] | None = None,
         activation_fn: type[nn.Module] = nn.Tanh,
         bias: bool | None = None,
         use_sde: bool = False,
@@ -189,22 +191,22 @@ class SASPolicy(FeaturesWithoutMask, BasePolicy):
         self.net_arch = self.net_arch_for(extractor) if net_arch is None else net_arch
         self.activation_fn = activation_fn
         self.bias = self.has_bias if bias is None else bias
-        # Its own, so that evaluations neither disturb training nor each other's seeds.
-        self.generator = th.Generator()
+        # Its own, so that evaluations do not disturb training; an algorithm shares the
+        # one that it saves.
+        self.rng = np.random.default_rng()
         num_actions = int(action_space.n)
-        self.actor = self._network(num_actions)
-        self.value_net = self._network(1)
-        self.q_net = self._network(num_actions)
+        actor_layers, critic_layers = layers_of(self.net_arch)
+        self.actor = self._network(num_actions, actor_layers)
+        self.value_net = self._network(1, critic_layers)
+        self.q_net = self._network(num_actions, critic_layers)
         check_layers(self.actor)
         self.optimizer = self._optimizer(self.actor)
         self.value_optimizer = self._optimizer(self.value_net)
         self.q_optimizer = self._optimizer(self.q_net)
 
-    def _network(self, output_size: int) -> Network:
+    def _network(self, output_size: int, layers: list[int]) -> Network:
         features = self.make_features_extractor()
-        return Network(
-            features, self.net_arch, self.activation_fn, output_size, self.bias
-        )
+        return Network(features, layers, self.activation_fn, output_size, self.bias)
 
     def _optimizer(self, network: Network) -> th.optim.Optimizer:
         make: Callable[..., th.optim.Optimizer] = self.optimizer_class
@@ -262,15 +264,7 @@ class SASPolicy(FeaturesWithoutMask, BasePolicy):
     def _choose(self, masked_logits: th.Tensor, deterministic: bool) -> th.Tensor:
         if deterministic:
             return masked_logits.argmax(dim=-1)
-        return sample(masked_logits.softmax(dim=-1), self.generator)
-
-    def get_extra_state(self) -> th.Tensor:
-        """Return the generator's state: torch saves and loads it with the weights."""
-        return self.generator.get_state()
-
-    def set_extra_state(self, state: th.Tensor) -> None:
-        """Set the generator's state."""
-        self.generator.set_state(state.cpu())
+        return sample(masked_logits.softmax(dim=-1), self.rng)
 
     def _get_constructor_parameters(self) -> dict[str, Any]:
         data: dict[str, Any] = super()._get_constructor_parameters()
@@ -294,6 +288,25 @@ def check_layers(network: Network) -> None:
                 f"{type(module).__name__} makes the score of a sample depend on other "
                 "samples or on chance: use LayerNorm or GroupNorm, or leave it out"
             )
+
+
+def layers_of(net_arch: Any) -> tuple[list[int], list[int]]:
+    """Return the hidden layers of the actor and of the critics.
+
+    Raises:
+        ValueError: If it is neither a list of sizes nor SB3's dict of two.
+    """
+    by_network = net_arch
+    if not isinstance(net_arch, dict):
+        by_network = {"pi": net_arch, "vf": net_arch}
+    if by_network.keys() != {"pi", "vf"} or not all(
+        map(is_layers, by_network.values())
+    ):
+        raise ValueError(
+            "net_arch must be a list of layer sizes, such as [64, 64], or "
+            f"dict(pi=[64, 64], vf=[64, 64]); got {net_arch!r}"
+        )
+    return list(by_network["pi"]), list(by_network["vf"])
 
 
 class LinearPolicy(SASPolicy):

@@ -15,6 +15,7 @@ from sas_agents._features import (
     TensorObs,
     bare_space,
     image_features,
+    is_layers,
     multi_input_features,
     paper_features,
 )
@@ -63,6 +64,11 @@ class SASQPolicy(FeaturesWithoutMask, DQNPolicy):
         optimizer_class: type[th.optim.Optimizer] = th.optim.Adam,
         optimizer_kwargs: dict[str, Any] | None = None,
     ) -> None:
+        if not (net_arch is None or is_layers(net_arch)):
+            raise ValueError(
+                "net_arch must be a list of layer sizes, such as [64, 64], as there is "
+                f"one network; got {net_arch!r}"
+            )
         extractor = features_extractor_class
         if extractor is None:
             extractor = self.extractor_for(bare_space(observation_space))

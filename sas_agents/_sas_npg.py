@@ -7,7 +7,6 @@ from stable_baselines3.common.type_aliases import GymEnv, Schedule
 from stable_baselines3.common.utils import FloatSchedule, explained_variance
 from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
-from sas_agents._checks import check_count, check_range
 from sas_agents._estimators import conjugate_gradients
 from sas_agents._on_policy import Batch, PolicyGradientAlgorithm
 from sas_agents._policies import SASPolicy
@@ -116,11 +115,6 @@ class SASNPG(PolicyGradientAlgorithm):
         device: th.device | str = "auto",
         _init_setup_model: bool = True,
     ) -> None:
-        check_count("w_steps", w_steps)
-        check_range("w_learning_rate", w_learning_rate, 0)
-        check_range("w_memory", w_memory, 0, 1)
-        check_range("damping", damping, 0)
-        check_range("target_kl", target_kl, 0, exclusive=True)
         is_linear = self.is_linear(policy)
         if critic_learning_rate is None:
             critic_learning_rate = (

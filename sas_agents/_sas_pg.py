@@ -5,7 +5,6 @@ from typing import Any
 import torch as th
 from stable_baselines3.common.type_aliases import GymEnv, Schedule
 
-from sas_agents._checks import check_range
 from sas_agents._estimators import clipped_gradient, kl_divergence
 from sas_agents._masked_ops import masked_log_probs
 from sas_agents._on_policy import Batch, PolicyGradientAlgorithm, rows
@@ -106,8 +105,6 @@ class SASPG(PolicyGradientAlgorithm):
         device: th.device | str = "auto",
         _init_setup_model: bool = True,
     ) -> None:
-        check_range("clip_range", clip_range, 0, exclusive=True)
-        check_range("target_kl", target_kl, 0, exclusive=True)
         is_linear = self.is_linear(policy)
         rate, critic_rate = LINEAR_RATES if is_linear else NETWORK_RATES
         if learning_rate is None:

@@ -16,7 +16,7 @@ from stable_baselines3.common.type_aliases import (
 from stable_baselines3.common.utils import LinearSchedule
 from torch.nn import functional as F
 
-from sas_agents._checks import check_count, check_finite, check_range
+from sas_agents._checks import check_finite_tensor
 from sas_agents._estimators import root_mean_square, running_scale, td_target
 from sas_agents._exploration import MaskedExploration
 from sas_agents._q_policies import (
@@ -136,9 +136,6 @@ class SASQ(MaskedExploration, DQN):
         double_q: bool = False,
         normalize: bool = True,
     ) -> None:
-        check_range("learning_rate", learning_rate, 0)
-        check_range("gamma", gamma, 0, 1)
-        check_count("batch_size", batch_size)
         self.double_q = double_q
         self.normalize = normalize
         # Root mean square of the targets so far, the unit of q; 0 before there are any.
@@ -236,7 +233,7 @@ class SASQ(MaskedExploration, DQN):
             losses.append(loss.detach())
         mean_loss = th.stack(losses).mean()
         cure = "check rewards and observations, or lower learning_rate"
-        check_finite("the loss is", mean_loss, self.num_timesteps, cure)
+        check_finite_tensor("the loss is", mean_loss, self.num_timesteps, cure)
         self._n_updates += gradient_steps
         self.logger.record("train/n_updates", self._n_updates, exclude="tensorboard")
         self.logger.record("train/loss", mean_loss.item())

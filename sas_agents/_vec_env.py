@@ -1,6 +1,7 @@
 """Environments as Stable-Baselines3's `VecEnv`, with the masks in the observations."""
 
 from collections.abc import Callable
+from copy import deepcopy
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -158,6 +159,8 @@ class VectorEnvAdapter(VecEnv):
                 f"{mode}: make it with autoreset_mode=AutoresetMode.SAME_STEP"
             )
         self.vector_env = vector_env
+        # Others may write the next observations into the same arrays.
+        self._returns_new_arrays = isinstance(vector_env.unwrapped, SASVectorEnv)
         self._actions: NDArray[Any] | None = None
         super().__init__(
             vector_env.num_envs,
@@ -166,12 +169,22 @@ class VectorEnvAdapter(VecEnv):
         )
 
     def reset(self) -> VecEnvObs:
-        """Start an episode in every environment; a seed is used for one reset."""
-        observations: VecEnvObs
-        observations, infos = self.vector_env.reset(seed=self._seeds[0])
+        """Start an episode everywhere; seed and options are used for one reset."""
+        options = self._options[0]
+        if any(other != options for other in self._options):
+            raise ValueError(
+                "all environments are reset by one call: set_options() needs the same "
+                "options for each"
+            )
+        observations, infos = self.vector_env.reset(
+            seed=self._seeds[0], options=options or None
+        )
         self._reset_seeds()
-        self.reset_infos = [info_at(infos, env) for env in range(self.num_envs)]
-        return observations
+        self._reset_options()
+        self.reset_infos = [
+            info_at(infos, env, self.num_envs) for env in range(self.num_envs)
+        ]
+        return self._kept(observations)
 
     def step_async(self, actions: NDArray[Any]) -> None:
         """Remember the actions."""
@@ -186,10 +199,18 @@ class VectorEnvAdapter(VecEnv):
         ended = {}
         for env in np.flatnonzero(dones).tolist():
             is_cut = not terminated[env]
-            ended[env], self.reset_infos[env] = ended_info(infos, env, is_cut)
+            ended[env], self.reset_infos[env] = ended_info(
+                infos, env, self.num_envs, is_cut
+            )
         # Typed as a list by SB3, which only reads, sets and iterates over its entries.
         env_infos: Any = EnvInfos(infos, self.num_envs, ended)
-        return observations, rewards.astype(np.float32), dones, env_infos
+        return self._kept(observations), rewards.astype(np.float32), dones, env_infos
+
+    def _kept(self, observations: Any) -> VecEnvObs:
+        """Return observations that the next step leaves as they are."""
+        kept: VecEnvObs
+        kept = observations if self._returns_new_arrays else deepcopy(observations)
+        return kept
 
     def close(self) -> None:
         """Close the vector environment."""
@@ -218,9 +239,14 @@ class VectorEnvAdapter(VecEnv):
         indices: VecEnvIndices = None,
         **method_kwargs: Any,
     ) -> list[Any]:
-        """Call a method of the vector environment; return one result per index."""
+        """Call a method of the vector environment; return one result per index.
+
+        What the method returns for all environments together, such as `None`, is the
+        result of each.
+        """
         results = getattr(self.vector_env, method_name)(*method_args, **method_kwargs)
-        return [results[index] for index in self._get_indices(indices)]
+        parts = _per_env(results, self.num_envs)
+        return [parts[index] for index in self._get_indices(indices)]
 
     def env_is_wrapped(
         self,
@@ -242,6 +268,10 @@ class VecMaskInObservation(VecEnvWrapper):
     They come from `info["action_mask"]` or from a method `action_masks()`. The method
     cannot provide the set of a final state, as the environment is reset by then: all
     actions are taken to be available there.
+
+    Stable-Baselines3's `VecFrameStack` takes no masks: stack the frames below,
+    `VecMaskInObservation(VecFrameStack(venv, n_stack))`, of environments made with
+    `mask_in_observation=False`.
 
     Args:
         venv: The environments to wrap.

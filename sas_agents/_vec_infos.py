@@ -45,7 +45,7 @@ class EnvInfos(Sequence[Info]):
             return [self[i] for i in range(*env.indices(self._num_envs))]
         number = self._number(env)
         if number not in self._read:
-            self._read[number] = running_info(self._infos, number)
+            self._read[number] = running_info(self._infos, number, self._num_envs)
         return self._read[number]
 
     def __setitem__(self, env: SupportsIndex, info: Info) -> None:
@@ -82,32 +82,48 @@ class EpisodeMonitor(VecMonitor):
         return obs, rewards, dones, infos
 
 
-def info_at(infos: Info, env: int) -> Info:
+def info_at(infos: Info, env: int, num_envs: int) -> Info:
     """Return the info of one environment: the keys that are valid for it.
 
-    A Gymnasium vector environment marks by a mask `_key` which environments have `key`.
+    A Gymnasium vector environment marks by a mask `_key` which environments have `key`;
+    without one, all have it.
     """
-    return {
-        key: info_at(values, env) if isinstance(values, dict) else values[env]
-        for key, values in infos.items()
-        if not key.startswith("_") and infos[f"_{key}"][env]
-    }
+    info = {}
+    for key, values in infos.items():
+        has_key = infos.get(f"_{key}")
+        if key.startswith("_") or (has_key is not None and not has_key[env]):
+            continue
+        if isinstance(values, dict):
+            info[key] = info_at(values, env, num_envs)
+        else:
+            info[key] = _entry(values, env, num_envs)
+    return info
 
 
-def running_info(infos: Info, env: int) -> Info:
+def _entry(values: Any, env: int, num_envs: int) -> Any:
+    """Return the entry of one environment; what is for all of them is each one's."""
+    is_array = isinstance(values, np.ndarray) and values.ndim > 0
+    is_split = is_array or isinstance(values, list | tuple)
+    return values[env] if is_split and len(values) == num_envs else values
+
+
+def running_info(infos: Info, env: int, num_envs: int) -> Info:
     """Return the info of an environment whose episode goes on."""
-    return info_at(infos, env) | {"TimeLimit.truncated": False}
+    return info_at(infos, env, num_envs) | {"TimeLimit.truncated": False}
 
 
-def ended_info(infos: Info, env: int, is_cut: bool) -> tuple[Info, Info]:
+def ended_info(infos: Info, env: int, num_envs: int, is_cut: bool) -> tuple[Info, Info]:
     """Return the last info of an episode, and the first of the next one.
 
     Args:
         infos: The infos of the step that ended one and started the other.
         env: Number of the environment.
+        num_envs: Number of environments.
         is_cut: Whether the episode was truncated, and not terminated.
     """
-    first = info_at(infos, env)
+    first = info_at(infos, env, num_envs)
     last = {"terminal_observation": first.pop("final_obs")}
+    if "episode" in first:  # Gymnasium's statistics, of the one that ended
+        last["episode"] = first.pop("episode")
     last |= first.pop("final_info", {})
     return last | {"TimeLimit.truncated": is_cut}, first

@@ -1,8 +1,10 @@
-"""Checks of numbers that users pass, shared by tasks and environments."""
+"""Checks of what users pass and have installed, shared by both packages."""
 
+from importlib import import_module
 from numbers import Real
 
 import numpy as np
+from gymnasium.error import DependencyNotInstalled
 from numpy.typing import ArrayLike
 
 from sas_gym._types import Floats
@@ -24,9 +26,31 @@ def check_number(name: str, number: float, *, most: float = np.inf) -> None:
         raise ValueError(f"{name} must be a finite number {span}, got {number!r}")
 
 
+def check_fraction(name: str, number: float) -> None:
+    """Raise `ValueError` unless a number is in [0, 1]."""
+    check_number(name, number, most=1)
+
+
+def check_finite_number(name: str, number: float) -> None:
+    """Raise `ValueError` unless a number is finite."""
+    if not (isinstance(number, Real) and np.isfinite(number)):
+        raise ValueError(f"{name} must be a finite number, got {number!r}")
+
+
 def finite_array(name: str, values: ArrayLike) -> Floats:
     """Return values as an array of floats, which must be finite."""
     array = np.asarray(values, dtype=np.float64)
     if not np.isfinite(array).all():
         raise ValueError(f"{name} must be finite numbers")
     return array
+
+
+def require_extra(extra: str, *packages: str) -> None:
+    """Raise `DependencyNotInstalled` unless an extra's packages can be imported."""
+    for package in packages:
+        try:
+            import_module(package)
+        except ImportError as error:
+            raise DependencyNotInstalled(
+                f'{package} is missing: run `pip install "sas-gym[{extra}]"`'
+            ) from error

@@ -11,7 +11,7 @@ from gymnasium.utils.env_checker import check_env as gymnasium_check_env
 from gymnasium.utils.env_checker import data_equivalence
 
 from sas_gym._types import Mask
-from sas_gym._wrappers import RepairAction
+from sas_gym._wrappers import RepairAction, time_limit
 from sas_gym.masks import MASK_KEY, check_masks, discrete_actions, read_masks
 
 Trace = list[tuple[Any, ...]]
@@ -41,9 +41,15 @@ def check_env(
     Raises:
         AssertionError: If a part of the contract is broken; the message says which, and
             how to fix it.
+
+    Warns:
+        UserWarning: If no time limit is found: agents that learn from whole episodes
+            would wait for ever for the end of one.
     """
     _check_spaces(env)
-    _check_seeding(_play(env, num_steps), _play(env, num_steps))
+    trace = _play(env, num_steps)
+    _check_seeding(trace, _play(env, num_steps))
+    _warn_of_endless_episodes(env, trace)
     if must_refuse:
         _check_refusal(env, num_steps)
     _run_stock_checkers(RepairAction(env), skip_render_check)
@@ -136,6 +142,20 @@ def _check_seeding(trace: Trace, replay: Trace) -> None:
                 "actions: draw everything, the action sets too, from generators that "
                 "reset(seed=...) seeds"
             )
+
+
+def _warn_of_endless_episodes(env: gym.Env[Any, Any], trace: Trace) -> None:
+    """Warn unless a limit is set, was reached, or all episodes have one length."""
+    ends = np.flatnonzero([terminated or cut for *_, terminated, cut in trace])
+    lengths = np.diff(ends, prepend=-1)
+    has_one_length = len(ends) > 1 and len(np.unique(lengths)) == 1
+    was_cut = any(cut for *_, cut in trace)
+    if time_limit(env) is None and not was_cut and not has_one_length:
+        gym.logger.warn(
+            f"no time limit was found, and {len(ends)} episodes ended in {len(trace)} "
+            "steps: where an episode may not end, wrap the environment in "
+            "gymnasium.wrappers.TimeLimit, or pass max_episode_steps to gymnasium.make"
+        )
 
 
 def _check_refusal(env: gym.Env[Any, Any], num_steps: int) -> None:

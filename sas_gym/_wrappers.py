@@ -7,10 +7,11 @@ import gymnasium as gym
 import numpy as np
 from gymnasium.error import ResetNeeded
 from gymnasium.utils import RecordConstructorArgs
+from gymnasium.wrappers import TimeLimit
 from numpy.typing import ArrayLike
 
 from sas_gym._types import ALL_ENVS, Ints, Mask
-from sas_gym.action_sets import ActionSets
+from sas_gym.action_sets import ActionSets, Independent
 from sas_gym.action_sets._independent import as_action_sets
 from sas_gym.action_sets._sampler import ActionSetSampler
 from sas_gym.masks import (
@@ -132,7 +133,8 @@ class StochasticActionSets(_ChangesActions):
         mask_in_observation: Whether the mask goes into the observation: beside the keys
             of a dict, or beside `observation` otherwise.
         on_unavailable: What an unavailable action does: `"raise"` an error, or nothing
-            (`"noop"`: the environment is not stepped, and the next set is drawn).
+            (`"noop"`: the environment is not stepped, and the next set is drawn). Such
+            steps count for the environment's time limit.
         unavailable_penalty: What such a no-op costs.
 
     Example:
@@ -154,7 +156,7 @@ class StochasticActionSets(_ChangesActions):
         super().__init__(
             env,
             mask_in_observation,
-            action_sets=action_sets,
+            action_sets=_plain(action_sets),
             mask_in_observation=mask_in_observation,
             on_unavailable=on_unavailable,
             unavailable_penalty=unavailable_penalty,
@@ -166,6 +168,9 @@ class StochasticActionSets(_ChangesActions):
         num_actions = int(self._actions.n)
         fitted = as_action_sets(action_sets).fit(num_actions, num_states)
         self._sets = ActionSetSampler(fitted, num_actions, num_envs=1)
+        self._limit = time_limit(env)
+        self._num_steps = 0
+        self._ended = False
         self._raises = on_unavailable == "raise"
         self._penalty = unavailable_penalty
         self._last: ResetReturn = None, {}
@@ -180,6 +185,7 @@ class StochasticActionSets(_ChangesActions):
     ) -> ResetReturn:
         """Start an episode, and draw its first action set."""
         self._last = observation, info = self.env.reset(seed=seed, options=options)
+        self._num_steps, self._ended = 0, False
         if seed is not None or self._mask is None:
             self._sets.seed(seed)
         inner = self._inner_mask(observation, info)
@@ -189,6 +195,8 @@ class StochasticActionSets(_ChangesActions):
 
     def step(self, action: Any) -> StepReturn:
         """Take an action that is in the current action set."""
+        if self._ended:
+            raise ResetNeeded("call reset() before step(): the episode has ended")
         if self._is_available(action):
             observation, reward, terminated, truncated, info = self.env.step(action)
             self._last = observation, info
@@ -197,6 +205,9 @@ class StochasticActionSets(_ChangesActions):
         else:
             observation, info = deepcopy(self._last)
             reward, terminated, truncated = -self._penalty, False, False
+        self._num_steps += 1
+        truncated = truncated or self._num_steps == self._limit
+        self._ended = terminated or truncated
         inner = self._inner_mask(observation, info, terminated or truncated)
         inputs = self._distribution_inputs(observation, inner)
         self._mask = self._sets.advance(*inputs)[0]
@@ -211,6 +222,26 @@ class StochasticActionSets(_ChangesActions):
         if self._states is not None:
             number = np.array([int(observation) - int(self._states.start)])
         return number, None if inner is None else inner[None]
+
+
+def time_limit(env: gym.Env[Any, Any]) -> int | None:
+    """Return the number of steps after which an episode is truncated, if any."""
+    # Not `env.spec`: what was not made by `gymnasium.make` has none.
+    limits = []
+    while isinstance(env, gym.Wrapper):
+        if isinstance(env, TimeLimit):
+            limits.append(env._max_episode_steps)
+        env = env.env
+    return min(limits, default=None)
+
+
+def _plain(action_sets: ActionSets | ArrayLike) -> Any:
+    """Return a distribution as numbers where it is one: what a spec writes as JSON."""
+    if isinstance(action_sets, Independent):
+        action_sets = action_sets.availability
+    if isinstance(action_sets, np.ndarray | np.generic):
+        return action_sets.tolist()
+    return action_sets
 
 
 class MaskInObservation(_MaskWrapper):

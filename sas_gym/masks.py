@@ -9,6 +9,7 @@ from gymnasium.spaces import Dict, Discrete, MultiBinary, MultiDiscrete
 from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
 
+from sas_gym._arguments import check_number
 from sas_gym._types import Mask
 
 MASK_KEY = "action_mask"
@@ -64,6 +65,7 @@ def check_on_unavailable(on_unavailable: str, penalty: float) -> None:
         raise ValueError(
             f"on_unavailable must be 'raise' or 'noop', got {on_unavailable!r}"
         )
+    check_number("unavailable_penalty", penalty)
     if penalty and on_unavailable == "raise":
         raise ValueError(
             "unavailable_penalty needs on_unavailable='noop': an action that raises an "

@@ -40,7 +40,7 @@ class Explicit(ActionSets):
                 f"{len(self.sets)}; got shape {self.probabilities.shape}"
             )
         total = self.probabilities.sum(axis=-1)
-        if not np.allclose(total, 1.0, atol=1e-9):
+        if not np.allclose(total, 1.0, rtol=0.0, atol=1e-9):
             raise ValueError(
                 f"probabilities must sum to 1 in every state; the sums are {total}"
             )
@@ -60,6 +60,12 @@ class Explicit(ActionSets):
         sets = list(dict.fromkeys(tuple(actions) for row in states for actions in row))
         mask = np.zeros((len(sets), num_actions), dtype=bool)
         for k, actions in enumerate(sets):
+            wrong = [a for a in actions if a not in range(num_actions)]
+            if wrong:
+                raise ValueError(
+                    f"actions must be 0 to {num_actions - 1}, got {wrong} in the set "
+                    f"{actions}"
+                )
             mask[k, list(actions)] = True
         probabilities = [[dict(row).get(key, 0.0) for key in sets] for row in states]
         return cls(mask, probabilities)
@@ -177,11 +183,14 @@ def _checked_sets(sets: ArrayLike) -> Mask:
 
 
 def _checked_groups(groups: ArrayLike) -> Ints:
-    array = np.asarray(groups)
+    try:
+        array = np.asarray(groups)
+    except ValueError:  # lists of different lengths, the actions of each group
+        array = np.empty(0)
     if array.ndim != 1 or array.dtype.kind not in "iu" or array.size == 0:
         raise ValueError(
-            "groups must be a list with the group number of each action, shape (A,); "
-            f"got {groups!r}"
+            "groups must be a list with the group number of each action, shape (A,), "
+            f"such as [0, 0, 1] for actions 0 and 1 together; got {groups!r}"
         )
     missing = np.setdiff1d(np.arange(array.max() + 1), array)
     if missing.size or array.min() < 0:

@@ -14,6 +14,11 @@ from sas_gym._types import ALL_ENVS, EnvIndex, Floats, Ints, Mask
 from sas_gym.action_sets import ActionSets
 from sas_gym.action_sets._independent import as_action_sets
 from sas_gym.action_sets._sampler import ActionSetSampler
+from sas_gym.envs._task_checks import (
+    check_attributes,
+    check_dynamics,
+    check_every_state_has_a_set,
+)
 from sas_gym.masks import (
     OnUnavailable,
     check_on_unavailable,
@@ -52,10 +57,13 @@ class TaskBatch:
         if action_sets is not None:
             _check_one_distribution(task_kwargs)
         self.task = _build(task, task_kwargs)
+        check_attributes(self.task, action_sets is not None)
         num_actions, num_states = self.task.num_actions, self.task.num_states
         if action_sets is None:
             action_sets = self.task.action_sets
         self.action_sets = as_action_sets(action_sets).fit(num_actions, num_states)
+        check_every_state_has_a_set(self.task, self.action_sets)
+        check_dynamics(self.task, self.action_sets)
         self._draws_within_possible = not self._stays_within_possible()
         self._sets = ActionSetSampler(self.action_sets, num_actions, num_envs)
         self.mask_in_observation = mask_in_observation
@@ -119,9 +127,8 @@ class TaskBatch:
         state, reward, terminated = self.task.transition(before, action, rng)
         if not all_available:
             noop = ~available
-            state[noop] = before[noop]
+            state[noop], terminated[noop] = self.task.idle(before[noop])
             reward[noop] = self._noop_reward
-            terminated[noop] = False
         self._state = state
         self._mask = self._sets.advance(*self._distribution_inputs(state))
         return reward, terminated
@@ -183,6 +190,20 @@ def _check_one_distribution(task_kwargs: dict[str, Any]) -> None:
         )
 
 
+def _task_class(name: str) -> type[Task]:
+    """Return the class that a string names; nothing else it may name is called.
+
+    Its module is imported, so that such a string must be trusted.
+    """
+    found: Any = load_env_creator(name)
+    if not (isinstance(found, type) and issubclass(found, Task)):
+        raise TypeError(
+            f"task {name!r} must name a subclass of sas_gym.Task as 'module:Class', "
+            f"but names {found!r}"
+        )
+    return found
+
+
 def _build(task: TaskLike, task_kwargs: dict[str, Any]) -> Task:
     """Return the task, built from its class if need be."""
     if isinstance(task, Task):
@@ -192,7 +213,7 @@ def _build(task: TaskLike, task_kwargs: dict[str, Any]) -> Task:
                 "is already built; pass them to its class"
             )
         return task
-    make: Callable[..., Any] = load_env_creator(task) if isinstance(task, str) else task
+    make: Callable[..., Any] = _task_class(task) if isinstance(task, str) else task
     built = make(**task_kwargs)
     if not isinstance(built, Task):
         raise TypeError(f"{task!r} must make a sas_gym.Task, but made {built!r}")

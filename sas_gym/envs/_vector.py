@@ -48,6 +48,9 @@ class SASVectorEnv(VectorEnv[Observation, ArrayLike, NDArray[Any]]):
             (`"noop"`: a step passes, and the state stays).
         unavailable_penalty: What such a no-op costs beyond the task's idle reward.
         render_mode: `"rgb_array"` or `None`.
+        autoreset_mode: Must be `AutoresetMode.SAME_STEP`; for another mode make single
+            environments, by `gymnasium.make_vec(id, num_envs, "sync",
+            vector_kwargs={"autoreset_mode": ...})`.
         **task_kwargs: The rest goes to the task's class: see Arguments on its page, for
             instance `help(sas_gym.Maze)`.
 
@@ -75,9 +78,11 @@ class SASVectorEnv(VectorEnv[Observation, ArrayLike, NDArray[Any]]):
         on_unavailable: OnUnavailable = "raise",
         unavailable_penalty: float = 0.0,
         render_mode: str | None = None,
+        autoreset_mode: AutoresetMode | str = AutoresetMode.SAME_STEP,
         **task_kwargs: Any,
     ) -> None:
         check_render_mode(render_mode, self.metadata["render_modes"])
+        _check_autoreset_mode(autoreset_mode)
         check_integer("num_envs", num_envs, least=1)
         if max_episode_steps is not None:
             check_integer("max_episode_steps", max_episode_steps, least=1)
@@ -113,7 +118,22 @@ class SASVectorEnv(VectorEnv[Observation, ArrayLike, NDArray[Any]]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Observation, dict[str, Any]]:
-        """Start an episode in every environment. There are no options."""
+        """Start an episode in every environment, or in some.
+
+        Args:
+            seed: One seed for all environments, which draw from one stream.
+            options: `{"reset_mask": mask}` resets only the environments where the
+                boolean mask is true, as in Gymnasium; there are no other options.
+        """
+        if not (seed is None or isinstance(seed, int | np.integer)):
+            raise ValueError(
+                f"seed must be one integer for all environments, got {seed!r}: they "
+                "draw from one stream. For a seed per environment make single ones, by "
+                "gymnasium.make_vec(id, num_envs, 'sync')"
+            )
+        reset_mask = (options or {}).get("reset_mask")
+        if reset_mask is not None:
+            return self._reset_some(reset_mask, seed)
         super().reset(seed=seed)
         self._batch.reset_all(seed, self.np_random)
         self._elapsed[:] = 0
@@ -135,6 +155,25 @@ class SASVectorEnv(VectorEnv[Observation, ArrayLike, NDArray[Any]]):
             self._elapsed[ended] = 0
         infos |= self._infos()
         return self._batch.observe(), reward, terminated, truncated, infos
+
+    def _reset_some(
+        self, reset_mask: NDArray[Any], seed: int | None
+    ) -> tuple[Observation, dict[str, Any]]:
+        """Start an episode where a mask says so; the others go on."""
+        mask = np.asarray(reset_mask)
+        if mask.shape != (self.num_envs,) or mask.dtype != np.bool_ or not mask.any():
+            raise ValueError(
+                f"options['reset_mask'] must be {self.num_envs} booleans, one per "
+                f"environment and not all false; got {reset_mask!r}"
+            )
+        if seed is not None:
+            raise ValueError(
+                "a seed restarts all environments: pass it without 'reset_mask'"
+            )
+        envs = mask.nonzero()[0]
+        self._batch.reset_at(envs, self.np_random)
+        self._elapsed[envs] = 0
+        return self._batch.observe(), self._infos()
 
     def action_masks(self) -> Mask:
         """Return which actions are available now, [N, A]. Reading draws nothing."""
@@ -195,3 +234,12 @@ class SASVectorEnv(VectorEnv[Observation, ArrayLike, NDArray[Any]]):
             "final_info": {MASK_KEY: mask, f"_{MASK_KEY}": done},
             "_final_info": done,
         }
+
+
+def _check_autoreset_mode(mode: AutoresetMode | str) -> None:
+    if mode not in (AutoresetMode.SAME_STEP, AutoresetMode.SAME_STEP.value):
+        raise ValueError(
+            f"autoreset_mode must be AutoresetMode.SAME_STEP, got {mode!r}: for other "
+            "modes make single environments, by gymnasium.make_vec(id, num_envs, "
+            f"'sync', vector_kwargs={{'autoreset_mode': {mode!s}}})"
+        )

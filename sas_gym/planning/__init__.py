@@ -3,6 +3,7 @@
 It needs SciPy: `pip install sas-gym[planning]`.
 """
 
+from sas_gym.planning import _requirements  # noqa: F401  # first: it names a missing extra
 from sas_gym.planning._action_probs import (
     best_action_probs,
     enumerate_sets,

@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 import gymnasium as gym
 import numpy as np
 from gymnasium.vector import VectorEnv
-from gymnasium.wrappers import TimeLimit
 from numpy.typing import ArrayLike
 
 from sas_gym._evaluation import RandomPolicy
 from sas_gym._types import Floats
+from sas_gym._wrappers import time_limit
 from sas_gym.action_sets import ActionSets, Independent
 from sas_gym.envs._single import SASEnv
 from sas_gym.envs._vector import SASVectorEnv
@@ -149,13 +149,8 @@ def _time_limit(env: AnyEnv) -> int | None:
     """Return the number of steps after which an episode is truncated, if any."""
     if isinstance(env.unwrapped, SASVectorEnv):
         return env.unwrapped.max_episode_steps
-    # Not `env.spec`: what was not made by `gymnasium.make` has none.
-    limits = []
-    while isinstance(env, gym.Wrapper):
-        if isinstance(env, TimeLimit):
-            limits.append(env._max_episode_steps)
-        env = env.env
-    return min(limits, default=None)
+    assert isinstance(env, gym.Env)  # of the two kinds, the other one
+    return time_limit(env)
 
 
 @cache

@@ -9,7 +9,12 @@ from jaxtyping import Bool, Float, Float32
 from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
 
-from sas_gym._arguments import check_integer, check_number
+from sas_gym._arguments import (
+    check_finite_number,
+    check_integer,
+    check_number,
+    finite_array,
+)
 from sas_gym._types import Floats, Mask
 from sas_gym.action_sets import Independent
 from sas_gym.tasks._task import Actions, Rewards, States, Task, Terminations
@@ -111,8 +116,10 @@ class Maze(Task):
         self.step_length = step_length
         self.noise = noise
         self.walls = _boxes("walls", walls)
-        self.goal = _boxes("goal", [goal])[0]
-        self.start = np.asarray(start, dtype=np.float64)
+        self.goal = _goal(goal)
+        self.start = finite_array("start", start)
+        check_finite_number("step_reward", step_reward)
+        check_finite_number("goal_reward", goal_reward)
         self.step_reward = self.idle_reward = step_reward
         self.goal_reward = goal_reward
         self._boxes = np.stack([self.goal, _SQUARE, *self.walls])[:, None]
@@ -214,8 +221,25 @@ def inside(
     return inside
 
 
+def _goal(goal: Box) -> Floats:
+    boxes = _boxes("goal", [goal])
+    if len(boxes) != 1 or boxes.min() < 0 or boxes.max() > 1:
+        raise ValueError(
+            "goal must be one box (lowest x, highest x, lowest y, highest y) in the "
+            f"unit square, got {boxes.tolist()}"
+        )
+    box: Floats = boxes[0]
+    return box
+
+
 def _boxes(name: str, boxes: Sequence[Box]) -> Floats:
-    array = np.asarray(boxes, dtype=np.float64).reshape(-1, 4)
+    array = np.asarray(boxes, dtype=np.float64)
+    if array.size % 4:
+        raise ValueError(
+            f"{name} must be boxes (lowest x, highest x, lowest y, highest y), got "
+            f"{array.tolist()}"
+        )
+    array = array.reshape(-1, 4)
     if not ((array[:, 0::2] <= array[:, 1::2]).all() and np.isfinite(array).all()):
         raise ValueError(
             f"{name} must be boxes (lowest x, highest x, lowest y, highest y), got "

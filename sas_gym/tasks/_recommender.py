@@ -47,7 +47,7 @@ class Recommender(Task):
     ## Observation Space
     The context, `Box(0.0, 1.0, (11,), float32)`, beside the mask: the interest in each
     of the 10 topics, then the attention, which is the share of the recommendations that
-    are left.
+    are left. One that was not in stock (`on_unavailable="noop"`) costs attention, too.
 
     ## Rewards
     The profit of the product if it is bought, else 0. In the topic of rank t, the
@@ -171,6 +171,12 @@ class Recommender(Task):
         next_state = self.drift(state, action, bought)
         return next_state, reward, next_state[:, -1] == 0
 
+    def idle(self, state: States) -> tuple[States, Terminations]:
+        """Show nothing: that costs attention, too, and leaves the interests."""
+        next_state = state.copy()
+        next_state[:, -1] = self._attention_after(state[:, -1])
+        return next_state, next_state[:, -1] == 0
+
     def observe(self, state: States) -> Float32[NDArray[Any], "N K"]:
         """Return the context in single precision."""
         return state.astype(np.float32)
@@ -236,7 +242,14 @@ class Recommender(Task):
         tired = state * (1 - self.fatigue * is_topic)
         # With the attention, too, as if it were an interest: it is replaced at once.
         drifted: Floats = np.where(bought, pulled, tired)
-        # Counted in whole recommendations, so that no rounding error adds up.
-        left = np.rint(state[..., -1:] * self.num_recommendations) - 1
-        drifted[..., -1:] = np.maximum(left, 0) / self.num_recommendations
+        drifted[..., -1:] = self._attention_after(state[..., -1:])
         return drifted
+
+    def _attention_after(
+        self, attention: Float[NDArray[Any], "*N"]
+    ) -> Float[NDArray[Any], "*N"]:
+        """Return the attention that is left after one more recommendation."""
+        # Counted in whole recommendations, so that no rounding error adds up.
+        left = np.rint(attention * self.num_recommendations) - 1
+        remaining: Floats = np.maximum(left, 0) / self.num_recommendations
+        return remaining

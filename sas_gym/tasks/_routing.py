@@ -9,7 +9,12 @@ from jaxtyping import Bool, Int
 from numpy.random import Generator
 from numpy.typing import ArrayLike
 
-from sas_gym._arguments import finite_array
+from sas_gym._arguments import (
+    check_finite_number,
+    check_integer,
+    check_number,
+    finite_array,
+)
 from sas_gym._types import Floats, Ints, Mask
 from sas_gym.action_sets import Independent
 from sas_gym.tasks._task import Actions, Rewards, States, Task, Terminations
@@ -58,10 +63,15 @@ class Routing(Task):
         positions: Floats | None = None,
         labels: Sequence[Hashable] | None = None,
     ) -> None:
+        check_integer("num_nodes", num_nodes, least=2)
         self.num_states = num_nodes
         self.labels = range(num_nodes) if labels is None else labels
         self.goal = self._node("goal", goal)
         self._starts = self._start_nodes(start)
+        if wait_cost is not None:
+            check_number("wait_cost", wait_cost)
+        if idle_reward is not None:
+            check_finite_number("idle_reward", idle_reward)
         self.wait_cost = wait_cost
         self.positions = positions
         tails, heads = self._nodes("tail", tail), self._nodes("head", head)
@@ -79,7 +89,7 @@ class Routing(Task):
         self.availability = table(Independent(availability).availability, 0.0)
         if wait_cost is not None:
             self.successor[:, -1] = np.arange(num_nodes)
-            self.reward[:, -1] = -finite_array("wait_cost", wait_cost)
+            self.reward[:, -1] = -wait_cost
             self.availability[:, -1] = 1.0
         self._park_at_goal()
         self._check_ways_out()

@@ -222,7 +222,7 @@ def test_sample_follows_probabilities():
     logits = th.tensor([1e30, 2.0, 0.5, -1.0, -1e30, 2.0])
     mask = th.tensor([0, 1, 1, 1, 1, 0])
     probs = masked_log_probs(logits[None], mask[None]).exp()
-    drawn = sample(probs.expand(100_000, -1), th.Generator().manual_seed(0))
+    drawn = sample(probs.expand(100_000, -1), np.random.default_rng(0))
     weights = np.exp([2.0, 0.5, -1.0])
     expected = [0.0, *(weights / weights.sum()), 0.0, 0.0]
     assert_frequencies(np.bincount(drawn, minlength=6), expected)
@@ -231,7 +231,7 @@ def test_sample_follows_probabilities():
 def test_policy_draws_follow_probabilities():
     logits = np.array([0.3, 5.0, -0.7, 0.0], np.float32)
     policy = policy_with(SASPG, "LinearPolicy", logits)
-    policy.generator.manual_seed(0)
+    policy.rng = np.random.default_rng(0)
     masks = np.tile(np.array([1, 0, 1, 1], np.int8), (50_000, 1))
     actions, _ = policy.predict(observations("LinearPolicy", masks))
     weights = np.exp(logits.astype(float)) * masks[0]
