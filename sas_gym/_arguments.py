@@ -22,7 +22,7 @@ def check_integer(name: str, number: int, *, least: int) -> None:
 def check_number(name: str, number: float, *, most: float = np.inf) -> None:
     """Raise `ValueError` unless a number is finite, not negative and not too large."""
     if not (isinstance(number, Real) and 0 <= number <= most and np.isfinite(number)):
-        span = "at least 0" if most == np.inf else f"in [0, {most}]"
+        span = "of at least 0" if most == np.inf else f"in [0, {most}]"
         raise ValueError(f"{name} must be a finite number {span}, got {number!r}")
 
 

@@ -3,13 +3,12 @@
 from typing import Any
 
 import gymnasium as gym
-import numpy as np
 import pytest
 import torch as th
 from gymnasium import spaces
 from helpers.agents import Masked, episodic_agents, every_agent, make_agent
 from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
-from stable_baselines3.common.vec_env import DummyVecEnv, VecMonitor
+from stable_baselines3.common.vec_env import DummyVecEnv
 
 from sas_agents import SASNPG, SASPG, SASQ, _on_policy, make_vec_env
 from sas_gym import ThetaTwoTheta
@@ -51,24 +50,60 @@ def test_environment_without_masks(agent, make_env):
 @pytest.mark.parametrize(
     ("agent", "options", "message"),
     [
-        (SASPG, {"n_steps": 0}, "n_steps must be a whole number from 1 on, got 0"),
-        (SASPG, {"n_steps": 1.5}, "n_steps must be a whole number from 1 on, got 1.5"),
-        (SASPG, {"n_epochs": 0}, "n_epochs must be a whole number from 1 on, got 0"),
-        (SASPG, {"batch_size": -1}, "batch_size must be a whole number from 1 on"),
-        (SASPG, {"learning_rate": -1.0}, "learning_rate must be at least 0, got -1"),
-        (SASPG, {"gamma": float("nan")}, "gamma must be at least 0 and at most 1, got"),
-        (SASPG, {"gae_lambda": 1.1}, "gae_lambda must be at least 0 and at most 1"),
-        (SASPG, {"weight_decay": 2}, "weight_decay must be at least 0 and at most 1"),
-        (SASPG, {"ridge": -1}, "ridge must be at least 0, got -1"),
+        (SASPG, {"n_steps": 0}, "n_steps must be an integer of at least 1, got 0"),
+        (SASPG, {"n_steps": 1.5}, "n_steps must be an integer of at least 1, got 1.5"),
+        (SASPG, {"n_epochs": 0}, "n_epochs must be an integer of at least 1, got 0"),
+        (SASPG, {"batch_size": -1}, "batch_size must be an integer of at least 1"),
+        (
+            SASPG,
+            {"learning_rate": -1.0},
+            "learning_rate must be a finite number of at least 0, got -1",
+        ),
+        (
+            SASPG,
+            {"gamma": float("nan")},
+            "gamma must be a finite number in \\[0, 1\\], got",
+        ),
+        (
+            SASPG,
+            {"gae_lambda": 1.1},
+            "gae_lambda must be a finite number in \\[0, 1\\]",
+        ),
+        (
+            SASPG,
+            {"weight_decay": 2},
+            "weight_decay must be a finite number in \\[0, 1\\]",
+        ),
+        (SASPG, {"ridge": -1}, "ridge must be a finite number of at least 0, got -1"),
         (SASPG, {"clip_range": 0.0}, "clip_range must be greater than 0, got 0"),
-        (SASPG, {"target_kl": -1.0}, "target_kl must be greater than 0, got -1"),
-        (SASNPG, {"w_steps": 0}, "w_steps must be a whole number from 1 on, got 0"),
-        (SASNPG, {"w_memory": 2}, "w_memory must be at least 0 and at most 1, got 2"),
-        (SASNPG, {"damping": -1}, "damping must be at least 0, got -1"),
-        (SASNPG, {"critic_learning_rate": float("nan")}, "must be at least 0, got nan"),
-        (SASQ, {"learning_rate": float("nan")}, "learning_rate must be at least 0"),
-        (SASQ, {"batch_size": 0}, "batch_size must be a whole number from 1 on, got 0"),
-        (SASQ, {"gamma": 1.5}, "gamma must be at least 0 and at most 1, got 1.5"),
+        (
+            SASPG,
+            {"target_kl": -1.0},
+            "target_kl must be a finite number of at least 0, got -1",
+        ),
+        (SASNPG, {"w_steps": 0}, "w_steps must be an integer of at least 1, got 0"),
+        (
+            SASNPG,
+            {"w_memory": 2},
+            "w_memory must be a finite number in \\[0, 1\\], got 2",
+        ),
+        (
+            SASNPG,
+            {"damping": -1},
+            "damping must be a finite number of at least 0, got -1",
+        ),
+        (
+            SASNPG,
+            {"critic_learning_rate": float("nan")},
+            "must be a finite number of at least 0, got nan",
+        ),
+        (
+            SASQ,
+            {"learning_rate": float("nan")},
+            "learning_rate must be a finite number of at least 0",
+        ),
+        (SASQ, {"batch_size": 0}, "batch_size must be an integer of at least 1, got 0"),
+        (SASQ, {"gamma": 1.5}, "gamma must be a finite number in \\[0, 1\\], got 1.5"),
     ],
 )
 def test_wrong_value_is_named(agent, options, message):
@@ -79,34 +114,6 @@ def test_wrong_value_is_named(agent, options, message):
 def test_n_step_returns_meet_sb3s_assertion():
     with pytest.raises(AssertionError, match="N-step returns are not supported"):
         make_agent(SASQ, n_steps=2)
-
-
-@every_agent
-@pytest.mark.parametrize("reward", [np.nan, np.inf])
-def test_reward_that_is_not_finite(agent, reward):
-    """Learning stops, and the message names quantity and step."""
-
-    class Broken(Masked):
-        def step(self, action):
-            observation, _, *rest = super().step(action)
-            return observation, reward, *rest
-
-    env = VecMonitor(DummyVecEnv([lambda: Broken(spaces.Discrete(4))] * 2))
-    with pytest.raises(ValueError, match=r"not finite .* after \d+ steps: check"):
-        make_agent(agent, env).learn(100)
-
-
-@every_agent
-def test_observation_that_is_not_finite(agent):
-    class Broken(Masked):
-        def step(self, action):
-            observation, *rest = super().step(action)
-            return np.full_like(observation, np.nan), *rest
-
-    space = spaces.Box(-1, 1, (2,))
-    env = VecMonitor(DummyVecEnv([lambda: Broken(space)] * 2))
-    with pytest.raises(ValueError, match=r"not finite .* after \d+ steps: check"):
-        make_agent(agent, env).learn(100)
 
 
 @episodic_agents

@@ -32,7 +32,10 @@ ROADS: Any = {"tail": [0, 1], "head": [1, 0], "num_nodes": 2, "goal": 1}
         (lambda: Maze(goal_reward=np.nan), "goal_reward must be a finite number"),
         (lambda: Maze(step_reward=np.inf), "step_reward must be a finite number"),
         (lambda: Maze(start=(np.nan, 0.1)), "start must be finite"),
-        (lambda: BayArea(wait_cost=-5), "wait_cost must be a finite number at least 0"),
+        (
+            lambda: BayArea(wait_cost=-5),
+            "wait_cost must be a finite number of at least 0",
+        ),
         (lambda: BayArea(wait_cost=np.nan), "wait_cost must be a finite number"),
         (lambda: Recommender(max_profit=np.nan), "max_profit must be a finite number"),
         (

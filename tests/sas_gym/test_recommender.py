@@ -395,10 +395,10 @@ def test_many_products_take_little_memory():
         ({"catalogue_seed": None}, "catalogue_seed must be .* at least 0, got None"),
         (
             {"max_profit": -1.0},
-            "max_profit must be a finite number at least 0, got -1.0",
+            "max_profit must be a finite number of at least 0, got -1.0",
         ),
-        ({"max_profit": np.inf}, "max_profit must be a finite number at least 0"),
-        ({"topic_decay": np.nan}, "topic_decay must be a finite number at least 0"),
+        ({"max_profit": np.inf}, "max_profit must be a finite number of at least 0"),
+        ({"topic_decay": np.nan}, "topic_decay must be a finite number of at least 0"),
         ({"product_decay": "2"}, "product_decay must be a finite number .*, got '2'"),
         (
             {"min_appeal": 1.1},
