@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterable, Sequence
 from io import BufferedIOBase
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import gymnasium as gym
 import numpy as np
@@ -56,6 +56,24 @@ class MaskedAlgorithm(BaseAlgorithm):
                 f"sas_agents.{base.__name__}, which masks the actions; got {policy!r}"
             )
         return policy
+
+    @classmethod
+    def from_preset(
+        cls, env_id: str, env: Any, name: str = "ours", **arguments: Any
+    ) -> Self:
+        """Build the agent with tuned settings; it needs `sas-gym[study]`.
+
+        Args:
+            env_id: Id of the environment whose settings to take. One without settings
+                of its own gets the general ones.
+            env: The environment to learn in.
+            name: The shipped preset file, `"ours"` (64 environments) or `"paper"` (one,
+                the paper's algorithms to the letter), or the path of another.
+            **arguments: Arguments of the class that replace the preset's.
+        """
+        from sas_agents.study import from_preset
+
+        return from_preset(cls, env_id, env, name, **arguments)
 
     def _setup_model(self) -> None:
         check_settings(self)

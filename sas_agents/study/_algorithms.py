@@ -53,7 +53,8 @@ def resolve(arguments: dict[str, Any]) -> dict[str, Any]:
     """Turn arguments as a TOML file holds them into what a class takes.
 
     A key that ends in `_class` names a class as `"module:Class"`, and a text such as
-    `"lin_0.02"` is a rate that falls linearly to 0, as in the RL Zoo.
+    `"lin_0.02"` is a rate that falls linearly to 0, as in the RL Zoo. `"none"` is
+    `None`, which TOML has no word for.
     """
     return {name: _resolved(name, value) for name, value in arguments.items()}
 
@@ -61,6 +62,8 @@ def resolve(arguments: dict[str, Any]) -> dict[str, Any]:
 def _resolved(name: str, value: Any) -> Any:
     if isinstance(value, dict):
         return resolve(value)
+    if value == "none":
+        return None
     if isinstance(value, str) and name.endswith("_class"):
         return locate(value)
     if isinstance(value, str) and value.startswith("lin_"):
