@@ -164,7 +164,7 @@ class TaskBatch:
     def _stays_within_possible(self) -> bool:
         """Return whether the sets are within the possible actions by themselves.
 
-        Looked up once for all numbered states: at every step it took a fifth of the
+        Looked up once for all numbered states: at every step it took a seventh of the
         time of a road map.
         """
         if self.task.num_states is None:

@@ -358,7 +358,7 @@ def test_monitor_equals_vec_monitor():
         found = [info["episode"] for info in infos if "episode" in info]
         episodes.append([{**episode, "t": 0} for episode in found])
     assert len(episodes[0]) > 20
-    assert data_equivalence(*episodes, exact=True)
+    assert data_equivalence(episodes[0], episodes[1], exact=True)
 
 
 def test_vec_normalize_and_frame_stack_change_terminal_observations():
