@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from helpers.agents import every_agent, everything_learned, make_agent, make_maze
@@ -31,8 +32,10 @@ def digest(model) -> str:
 
 
 def trained_digest(agent, num_envs: int) -> str:
-    many = {"target_update_interval": 128} if agent is SASQ else {"n_steps": 1}
-    options = many if num_envs > 2 else {}
+    many: dict[str, Any] = (
+        {"target_update_interval": 128} if agent is SASQ else {"n_steps": 1}
+    )
+    options: dict[str, Any] = many if num_envs > 2 else {}
     model = make_agent(agent, make_maze(num_envs), **options)
     return digest(model.learn(12 * num_envs + 100))
 
