@@ -43,8 +43,8 @@ def check_env(
             how to fix it.
 
     Warns:
-        UserWarning: If no time limit is found: agents that learn from whole episodes
-            would wait for ever for the end of one.
+        UserWarning: If an episode lasts long and no time limit is found: agents that
+            learn from whole episodes could wait for ever for the end of one.
     """
     _check_spaces(env)
     trace = _play(env, num_steps)
@@ -145,15 +145,17 @@ def _check_seeding(trace: Trace, replay: Trace) -> None:
 
 
 def _warn_of_endless_episodes(env: gym.Env[Any, Any], trace: Trace) -> None:
-    """Warn unless a limit is set, was reached, or all episodes have one length."""
+    """Warn of a long episode where no limit is set and none was reached.
+
+    Games that end soon by themselves need no limit.
+    """
     ends = np.flatnonzero([terminated or cut for *_, terminated, cut in trace])
-    lengths = np.diff(ends, prepend=-1)
-    has_one_length = len(ends) > 1 and len(np.unique(lengths)) == 1
+    longest = np.diff(ends, prepend=-1, append=len(trace) - 1).max()
     was_cut = any(cut for *_, cut in trace)
-    if time_limit(env) is None and not was_cut and not has_one_length:
+    if time_limit(env) is None and not was_cut and longest >= len(trace) // 4:
         gym.logger.warn(
-            f"no time limit was found, and {len(ends)} episodes ended in {len(trace)} "
-            "steps: where an episode may not end, wrap the environment in "
+            f"no time limit was found, and an episode went on for {longest} steps: "
+            "where one may not end, wrap the environment in "
             "gymnasium.wrappers.TimeLimit, or pass max_episode_steps to gymnasium.make"
         )
 

@@ -30,14 +30,15 @@ class SASEnv(gym.Env[Observation, SupportsIndex]):
     episodes, which this class leaves to it.
 
     Args:
-        task: The task; or its class, or that class's name as `"module:Class"`.
+        task: The task; or its class, or that class's name as `"module:Class"`. The
+            module is imported: such a string must be trusted, as a model file must be.
         action_sets: Distribution of the action sets, in place of the task's own; or
             just the probability that an action is available (one number, one per
             action, or one row per state).
         mask_in_observation: Whether observations are dicts with the keys `observation`
             and `action_mask`, or the bare observation.
         on_unavailable: What an unavailable action does: `"raise"` an error, or nothing
-            (`"noop"`: a step passes, and the state stays).
+            (`"noop"`: a step passes, and the state stays, see `Task.idle`).
         unavailable_penalty: What such a no-op costs beyond the task's idle reward.
         render_mode: `"rgb_array"` or `None`; `gymnasium.make` also takes `"human"`, and
             opens a window by `gymnasium.wrappers.HumanRendering`.

@@ -36,7 +36,8 @@ class SASVectorEnv(VectorEnv[Observation, ArrayLike, NDArray[Any]]):
     `gymnasium.make_vec(id, num_envs, ...)` takes every argument below but `task`.
 
     Args:
-        task: The task; or its class, or that class's name as `"module:Class"`.
+        task: The task; or its class, or that class's name as `"module:Class"`. The
+            module is imported: such a string must be trusted, as a model file must be.
         num_envs: Number N of environments.
         max_episode_steps: Number of steps after which an episode is truncated.
         action_sets: Distribution of the action sets, in place of the task's own; or
@@ -45,7 +46,7 @@ class SASVectorEnv(VectorEnv[Observation, ArrayLike, NDArray[Any]]):
         mask_in_observation: Whether observations are dicts with the keys `observation`
             and `action_mask`, or the bare observation.
         on_unavailable: What an unavailable action does: `"raise"` an error, or nothing
-            (`"noop"`: a step passes, and the state stays).
+            (`"noop"`: a step passes, and the state stays, see `Task.idle`).
         unavailable_penalty: What such a no-op costs beyond the task's idle reward.
         render_mode: `"rgb_array"` or `None`.
         autoreset_mode: Must be `AutoresetMode.SAME_STEP`; for another mode make single

