@@ -75,9 +75,9 @@ def check_settings(agent: Any) -> None:
         raise ValueError(
             f"baseline_weights must be two finite numbers, got {weights.tolist()}"
         )
-    # Infinity is DQN's way to say that gradients are not clipped.
-    norm: Any = getattr(agent, "max_grad_norm", 0.0)
-    if not (isinstance(norm, int | float) and norm >= 0):
+    # DQN says by infinity that gradients are not clipped, QR-DQN by None.
+    norm: Any = getattr(agent, "max_grad_norm", None)
+    if norm is not None and not (isinstance(norm, int | float) and norm >= 0):
         raise ValueError(f"max_grad_norm must be a number of at least 0, got {norm!r}")
 
 
