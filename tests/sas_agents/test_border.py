@@ -194,8 +194,6 @@ def test_observations_not_counted_from_0_are_refused(agent, in_dict):
 @pytest.mark.parametrize("rate", [-1.0, np.nan, np.inf, "fast"])
 def test_learning_rate_is_checked(agent, rate):
     with pytest.raises(ValueError, match="learning_rate must be a finite number of"):
-        ValueError, match="learning_rate must be a finite number of at le"
-    ):
         make_agent(agent, learning_rate=rate)
 
 
