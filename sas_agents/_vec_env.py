@@ -26,7 +26,13 @@ from stable_baselines3.common.vec_env.base_vec_env import (
     VecEnvStepReturn,
 )
 
-from sas_agents._vec_infos import EnvInfos, EpisodeMonitor, ended_info, info_at
+from sas_agents._vec_infos import (
+    EnvInfos,
+    EpisodeMonitor,
+    ended_info,
+    entry_of,
+    info_at,
+)
 from sas_gym import SASEnv, SASVectorEnv, Task
 from sas_gym.masks import (
     MASK_KEY,
@@ -245,8 +251,10 @@ class VectorEnvAdapter(VecEnv):
         result of each.
         """
         results = getattr(self.vector_env, method_name)(*method_args, **method_kwargs)
-        parts = _per_env(results, self.num_envs)
-        return [parts[index] for index in self._get_indices(indices)]
+        return [
+            entry_of(results, index, self.num_envs)
+            for index in self._get_indices(indices)
+        ]
 
     def env_is_wrapped(
         self,

@@ -96,11 +96,11 @@ def info_at(infos: Info, env: int, num_envs: int) -> Info:
         if isinstance(values, dict):
             info[key] = info_at(values, env, num_envs)
         else:
-            info[key] = _entry(values, env, num_envs)
+            info[key] = entry_of(values, env, num_envs)
     return info
 
 
-def _entry(values: Any, env: int, num_envs: int) -> Any:
+def entry_of(values: Any, env: int, num_envs: int) -> Any:
     """Return the entry of one environment; what is for all of them is each one's."""
     is_array = isinstance(values, np.ndarray) and values.ndim > 0
     is_split = is_array or isinstance(values, list | tuple)
