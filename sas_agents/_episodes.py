@@ -134,10 +134,15 @@ class EpisodeBuffer(BaseBuffer):
         They are those at the time limits, in order, and then the `last` ones.
         """
         arrays = {
-            key: np.concatenate([*(cut[key][None] for *_, cut in self._cuts), rest])
+            key: np.concatenate([*self._cut_off(key), rest])
             for key, rest in last.items()
         }
         return cast("TensorObs", obs_as_tensor(arrays, self.device))
+
+    def _cut_off(self, key: str) -> list[NDArray[Any]]:
+        """Return an entry of the observations at the time limits, each as a batch."""
+        # Of a Discrete space it is a plain number.
+        return [np.asarray(cut[key])[None] for *_, cut in self._cuts]
 
     def returns(
         self,

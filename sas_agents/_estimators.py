@@ -99,12 +99,19 @@ def td_target(
     return reward + discount * following
 
 
-def kl_divergence(
-    old_log_probs: Float[th.Tensor, "B A"], log_probs: Float[th.Tensor, "B A"]
-) -> Float[th.Tensor, " B"]:
-    """Divergence of a policy from an older one, given the action set."""
-    change = old_log_probs.clamp_min(-1e30) - log_probs.clamp_min(-1e30)
-    return (old_log_probs.exp() * change).sum(dim=-1)
+def mean_kl(
+    old_probs: Float[th.Tensor, "B A"],
+    old_log_probs: Float[th.Tensor, "B A"],
+    log_probs: Float[th.Tensor, "B A"],
+) -> Float[th.Tensor, ""]:
+    """Mean KL divergence of a policy from an older one, given the action sets.
+
+    Args:
+        old_probs: The older policy.
+        old_log_probs: Its log, finite everywhere.
+        log_probs: The log of the new one, finite everywhere.
+    """
+    return (old_probs * (old_log_probs - log_probs)).sum() / len(old_probs)
 
 
 def clipped_gradient(

@@ -210,7 +210,11 @@ class SASPolicy(FeaturesWithoutMask, BasePolicy):
 
     def _optimizer(self, network: Network) -> th.optim.Optimizer:
         make: Callable[..., th.optim.Optimizer] = self.optimizer_class
-        return make(network.parameters(), lr=1.0, **self.optimizer_kwargs)
+        options = dict(self.optimizer_kwargs)
+        if make is th.optim.Adam and "foreach" not in options:
+            # For layers as small as these half the time of torch's default.
+            options.setdefault("fused", True)
+        return make(network.parameters(), lr=1.0, **options)
 
     @th.no_grad()
     def logits_fn(self) -> Callable[[dict[str, NDArray[Any]]], NDArray[Any]]:

@@ -160,12 +160,11 @@ class SASNPG(PolicyGradientAlgorithm):
             self.kl_schedule = FloatSchedule(self.target_kl)
         self.w = th.zeros_like(parameters_to_vector(self.policy.actor.parameters()))
 
-    def _update_policy_and_critics(self, batch: Batch) -> None:
-        scores = Scores(
-            self.policy.actor, batch.inputs, batch.action_mask, batch.actions
-        )
+    def _update_policy_and_critics(
+        self, batch: Batch, scores: Scores, norms: th.Tensor
+    ) -> None:
         advantage = self._unit(batch.advantage)
-        self._fit_w(scores, advantage)
+        self._fit_w(scores, norms, advantage)
         fitted = scores.dot(self.w).cpu().numpy()
         self._step(batch, scores)
         for _ in range(self.n_epochs):
@@ -175,7 +174,7 @@ class SASNPG(PolicyGradientAlgorithm):
         self.logger.record("train/explained_variance_w", fit)
         self.logger.record("train/w_norm", self.w.norm().item())
 
-    def _fit_w(self, scores: Scores, advantage: th.Tensor) -> None:
+    def _fit_w(self, scores: Scores, norms: th.Tensor, advantage: th.Tensor) -> None:
         """Fit the advantages by psi' w."""
         size, w = len(advantage), self.w_memory * self.w
         if self.w_learning_rate is not None:
@@ -186,7 +185,7 @@ class SASNPG(PolicyGradientAlgorithm):
             self.w = w
             return
         # The trace of the scores' second moment, over their number of dimensions.
-        diagonal = self.damping * scores.mean_square_norm() / len(w)
+        diagonal = self.damping * norms.square().mean() / len(w)
 
         def product(vector: th.Tensor) -> th.Tensor:
             moment = scores.weighted_sum(scores.dot(vector)) / size

@@ -5,10 +5,10 @@ from typing import Any
 import torch as th
 from stable_baselines3.common.type_aliases import GymEnv, Schedule
 
-from sas_agents._estimators import clipped_gradient, kl_divergence
-from sas_agents._masked_ops import masked_log_probs
+from sas_agents._estimators import clipped_gradient, mean_kl
 from sas_agents._on_policy import Batch, PolicyGradientAlgorithm, rows
 from sas_agents._policies import SASPolicy
+from sas_agents._scores import Scores
 
 # Default rates of the policy and of its critics, for Adam, and how a rollout is used: a
 # linear policy takes it whole.
@@ -142,7 +142,9 @@ class SASPG(PolicyGradientAlgorithm):
             _init_setup_model,
         )
 
-    def _update_policy_and_critics(self, batch: Batch) -> None:
+    def _update_policy_and_critics(
+        self, batch: Batch, scores: Scores, norms: th.Tensor
+    ) -> None:
         size, advantage = len(batch.actions), self._unit(batch.advantage)
         num_policy_steps, is_close = 0, True
         for _ in range(self.n_epochs):
@@ -164,11 +166,10 @@ class SASPG(PolicyGradientAlgorithm):
         """
         inputs, old = rows(batch.inputs, part), batch.log_probs[part]
         logits = self.policy.actor.differentiable(inputs)
-        log_probs = masked_log_probs(logits.detach(), batch.action_mask[part])
-        if self.target_kl is not None:
-            kl = kl_divergence(old, log_probs).mean()
-            if kl > self.target_kl:
-                return False
+        log_probs = (logits.detach() + batch.mask_bias[part]).log_softmax(dim=-1)
+        kl = mean_kl(batch.probs[part], old, log_probs)
+        if self.target_kl is not None and kl > self.target_kl:
+            return False
         gradient = clipped_gradient(
             log_probs, old, batch.actions[part], advantage[part], self.clip_range
         )

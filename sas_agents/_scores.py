@@ -132,14 +132,13 @@ class Scores:
         change = change - (self.probs * change).sum(dim=1, keepdim=True)
         return (self.probs * change**2).sum(dim=1)
 
-    def mean_square_norm(self) -> Float[th.Tensor, ""]:
-        """Return the mean of |psi|^2: for networks by random signs (Hutchinson)."""
-        if self.is_linear:
-            squares = squared_norms(self.inputs) * (self.residual**2).sum(dim=1)
-            return squares.mean()
-        signs = th.randint(0, 2, self.actions.shape, device=self.actions.device) * 2 - 1
-        total = self.weighted_sum(signs.to(self.probs.dtype))
-        return (total**2).sum() / len(signs)
+    def linear_norms(self) -> Float[th.Tensor, " B"]:
+        """Return the norm of each sample's score, for a linear policy without a bias.
+
+        The score is the outer product of the features and 1_a - pi.
+        """
+        squares = squared_norms(self.inputs) * (self.residual**2).sum(dim=1)
+        return squares.sqrt()
 
     def weighted_sum(self, weights: Float[th.Tensor, " B"]) -> Float[th.Tensor, " P"]:
         """Return the sum over the samples of weight times score."""

@@ -81,7 +81,7 @@ def test_time_limit_is_bootstrapped():
     """A limit ends the first of two steps; the second is the rollout's last."""
     space = spaces.Dict(observation=spaces.Discrete(9))
     buffer = EpisodeBuffer(2, space, spaces.Discrete(2), "cpu", 0.5, 1.0, n_envs=1)
-    final = {"observation": np.array(7)}
+    final = {"observation": 7}
     limit = {"TimeLimit.truncated": True, "terminal_observation": final}
     for t, (done, info) in enumerate([(True, limit), (False, {})]):
         observation = {"observation": np.array([t])}

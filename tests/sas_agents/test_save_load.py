@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 from helpers.agents import (
-    EPISODE_STEPS,
     all_agents,
     assert_differ,
     assert_same,
@@ -65,8 +64,8 @@ def test_loaded_agent_predicts_the_same(agent, policy, tmp_path):
 @pytest.mark.parametrize("policy", ["LinearPolicy", "MlpPolicy"])
 def test_interrupted_training_is_identical(agent, policy, tmp_path):
     """Learn in one call, in two, and in two with saving and loading between them."""
-    # A rollout has 20 steps: each environment plays one episode, cut by the limit.
-    rollout = 2 * EPISODE_STEPS
+    # A rollout has 4 steps of 2 environments.
+    rollout = 8
     models = [make_agent(agent, policy=policy) for _ in range(2)]
     whole = models[0].learn(6 * rollout)
     half = models[1].learn(3 * rollout)
