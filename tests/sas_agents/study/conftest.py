@@ -32,6 +32,7 @@ availabilities = [0.2, 0.8]
 [[algorithm]]
 name = "SASPG"
 preset = "ours"
+arguments = { n_steps = 32 }
 search.learning_rate = { low = 0.01, high = 1.0, log = true }
 
 [[algorithm]]
@@ -54,7 +55,7 @@ def tiny() -> Study:
     return Study(
         environments=(Environment("SAS/SanFrancisco-v0", (0.2, 0.8)),),
         algorithms=(
-            Algorithm("SASPG", preset="ours"),
+            Algorithm("SASPG", preset="ours", arguments={"n_steps": 32}),
             Algorithm("SASQ", arguments={"learning_starts": 100, "gradient_steps": 1}),
         ),
         num_steps=600,
