@@ -6,6 +6,18 @@ import os
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import hypothesis
+import pytest
 
 hypothesis.settings.register_profile("default", deadline=None, max_examples=50)
 hypothesis.settings.load_profile("default")
+
+# These train for long; measuring coverage would add 60 % to their time, and other tests
+# run the same lines.
+WITHOUT_COVERAGE = {"test_gradient", "test_learning"}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Switch coverage off in the slowest tests."""
+    for item in items:
+        if item.path.stem in WITHOUT_COVERAGE:
+            item.add_marker(pytest.mark.no_cover)
