@@ -191,7 +191,7 @@ def random_task(rng: np.random.Generator) -> tuple[Task, int]:
 def random_rates(agent: str, rng: np.random.Generator) -> dict[str, Any]:
     """Draw rates up to 10."""
     names = {
-        "SASPG": ["learning_rate", "value_learning_rate", "q_learning_rate"],
+        "SASPG": ["learning_rate", "critic_learning_rate"],
         "SASNPG": ["learning_rate", "w_learning_rate"],
         "SASQ": ["learning_rate"],
     }
