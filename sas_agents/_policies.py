@@ -128,7 +128,8 @@ def weight_gradient(
     if not is_index(encoded):
         return output_gradient.T @ encoded
     sums = output_gradient.new_zeros(num_features, output_gradient.shape[1])
-    return sums.index_add_(0, encoded, output_gradient).T
+    # Contiguous: torch's fused optimisers misread a gradient with other strides.
+    return sums.index_add_(0, encoded, output_gradient).T.contiguous()
 
 
 class SASPolicy(FeaturesWithoutMask, BasePolicy):
@@ -210,11 +211,7 @@ class SASPolicy(FeaturesWithoutMask, BasePolicy):
 
     def _optimizer(self, network: Network) -> th.optim.Optimizer:
         make: Callable[..., th.optim.Optimizer] = self.optimizer_class
-        options = dict(self.optimizer_kwargs)
-        if make is th.optim.Adam and "foreach" not in options:
-            # For layers as small as these half the time of torch's default.
-            options.setdefault("fused", True)
-        return make(network.parameters(), lr=1.0, **options)
+        return make(network.parameters(), lr=1.0, **self.optimizer_kwargs)
 
     @th.no_grad()
     def logits_fn(self) -> Callable[[dict[str, NDArray[Any]]], NDArray[Any]]:

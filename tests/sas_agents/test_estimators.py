@@ -173,6 +173,20 @@ def test_one_hot_features_as_indices(seed):
     )
 
 
+@pytest.mark.parametrize("fused", [False, True])
+def test_optimizer_step_on_indices_equals_one_hot(fused):
+    """Also for a fused optimiser, which reads the gradient's memory as it lies."""
+    states, gradient = th.tensor([0, 3, 3, 1]), th.randn(4, 5)
+    weights = []
+    for encoded in (states, th.eye(4)[states]):
+        actor = network(0, [], bias=False)
+        optimizer = th.optim.Adam(actor.parameters(), lr=0.1, fused=fused)
+        actor.backward(encoded, actor.differentiable(encoded), gradient)
+        optimizer.step()
+        weights.append(actor.output_layer.weight.detach())
+    th.testing.assert_close(*weights)
+
+
 @given(seed=seeds, clip_range=st.sampled_from([None, 0.2]))
 def test_clipped_gradient_is_that_of_clipped_objective(seed, clip_range):
     _, mask, actions = random_batch(seed)
