@@ -83,7 +83,7 @@ def test_processes_learn_the_same(agent, processes):
 def test_frames_stacked_below_masks(agent):
     env = VecFrameStack(make_maze(mask_in_observation=False), n_stack=2)
     # Rollouts of 8 steps are too small for the default rate with 256 features.
-    options = {"learning_rate": 1e-3}
+    options: Any = {"learning_rate": 1e-3}
     model = make_agent(agent, VecMaskInObservation(env), **options).learn(100)
     assert model.observation_space["observation"].shape == (4,)
     # The agent adds the wrapper itself.

@@ -165,7 +165,7 @@ def test_failing_run_leaves_its_traceback_and_the_others(
     report = run_study(study.runs(), tmp_path, TWO_JOBS, progress=False)
     assert len(report.written) == len(report.failed) == 2
     for path in report.failed.values():
-        assert "n_steps must be at least 1, got -1" in path.read_text()
+        assert "n_steps must be an integer of at least 1, got -1" in path.read_text()
 
 
 def test_full_disk_stops_with_whole_files(
