@@ -15,7 +15,7 @@ def test_readme_code_runs():
     assert len(blocks) >= 4
     code = "\n".join(blocks)
     assert "100_000" in code
-    exec(code.replace("100_000", "2_000"), {})
+    exec(code.replace("100_000", "4_096"), {})
 
 
 def test_readme_links_exist():
