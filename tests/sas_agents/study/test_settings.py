@@ -65,7 +65,7 @@ def test_argument_that_a_class_does_not_have_is_named(tiny: Study) -> None:
 
 
 def test_shipped_studies_have_the_runs_they_promise() -> None:
-    """Three domains, four availabilities, three agents, 30 seeds; PPO and peers with 10."""
+    """Three domains, four availabilities; 30 seeds, and 10 of PPO and the peers."""
     ours, paper = load_study("ours").runs(), load_study("paper").runs()
     assert len(ours) == 3 * 4 * (3 * 30 + 3 * 10)
     assert len(paper) == 3 * 4 * 3 * 30
