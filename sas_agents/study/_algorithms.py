@@ -114,7 +114,10 @@ def training_env(
     channel = ALGORITHMS[algorithm].mask_channel
     made = environment_arguments(env_id, arguments, channel)
     if channel == "repair":
-        repaired = lambda: RepairAction(gym.make(env_id, **made))  # noqa: E731
+
+        def repaired() -> gym.Env[Any, Any]:
+            return RepairAction(gym.make(env_id, **made))
+
         return make_vec_env(repaired, num_envs, seed=seed)
     return make_vec_env(env_id, num_envs, seed=seed, env_kwargs=made)
 
