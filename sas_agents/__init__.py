@@ -50,7 +50,7 @@ All agents:
 SASPG and SASNPG, over all steps of the last rollout that count, with the policy that
 played them and the baselines as they were before the update; returns are in units of
 `train/return_scale`:
-    train/critic_learning_rate: Rate of v and q.
+    train/critic_learning_rate: Rate of v and q, if they have one.
     train/entropy: Mean entropy of the policy, in nats. It falls from the log of the
         set's size towards 0 as the policy becomes deterministic.
     train/action_set_size: Mean number of available actions.

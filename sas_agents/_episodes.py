@@ -117,16 +117,24 @@ class EpisodeBuffer(BaseBuffer):
 
     def observations(self) -> TensorObs:
         """Return the observations of the steps that count, along rows."""
-        counts = np.stack(self._counts)
         arrays = {
-            key: np.stack([step[key] for step in self._observations])[counts]
+            key: self._rows([step[key] for step in self._observations])
             for key in self._observations[0]
         }
         return cast("TensorObs", obs_as_tensor(arrays, self.device))
 
     def actions(self) -> Int[th.Tensor, " B"]:
         """Return the actions of the steps that count."""
-        return self.to_torch(np.stack(self._actions)[np.stack(self._counts)])
+        return th.as_tensor(self._rows(self._actions), device=self.device)
+
+    def _rows(self, steps: list[NDArray[Any]]) -> NDArray[Any]:
+        """Put arrays of one row per environment below each other, as far as they count.
+
+        Without whole episodes every step counts, and nothing is copied a second time.
+        """
+        if self.whole_episodes:
+            return np.stack(steps)[np.stack(self._counts)]
+        return np.concatenate(steps)
 
     def cut_observations(self, last: ArrayObs) -> TensorObs:
         """Return the states whose values replace what was cut off.
@@ -172,7 +180,7 @@ class EpisodeBuffer(BaseBuffer):
                 self.gamma,
                 self.gae_lambda,
             )
-        counted = returns[np.stack(self._counts)]
+        counted = self._rows(list(returns))
         return self.to_torch(counted.astype(np.float32))
 
     def dones(self) -> Bool[NDArray[np.bool_], "T N"]:
@@ -181,7 +189,7 @@ class EpisodeBuffer(BaseBuffer):
 
     def num_episodes(self) -> int:
         """Return how many episodes that count have ended."""
-        return int(self.dones()[np.stack(self._counts)].sum())
+        return int(self._rows(self._dones).sum())
 
     def _get_samples(self, batch_inds: NDArray[Any], env: Any = None) -> Any:
         raise NotImplementedError("rollouts are taken whole")
@@ -219,11 +227,12 @@ def lambda_returns(
         gae_lambda: Weight of the longer returns: 1 for all rewards of the rollout, 0
             for one reward and the next value.
     """
-    returns = np.zeros(rewards.shape)
-    following, next_values = last_values, last_values
+    discounts = gamma * ~dones
+    next_values = np.concatenate([values[1:], last_values[None]])
+    # All but the recursion is done for all steps at once.
+    returns = rewards + (1 - gae_lambda) * discounts * next_values
+    weights, following = gae_lambda * discounts, last_values
     for t in reversed(range(len(rewards))):
-        mixed = (1 - gae_lambda) * next_values + gae_lambda * following
-        following = rewards[t] + gamma * mixed * ~dones[t]
-        next_values = values[t]
-        returns[t] = following
+        returns[t] += weights[t] * following
+        following = returns[t]
     return returns

@@ -173,25 +173,34 @@ def running_scale(scale: float, size: float, rate: float) -> float:
 
 def conjugate_gradients(
     product: Callable[[th.Tensor], th.Tensor],
-    target: Float[th.Tensor, " P"],
+    target: Float[th.Tensor, "..."],
     num_steps: int,
-) -> Float[th.Tensor, " P"]:
+    diagonal: Float[th.Tensor, "..."] | None = None,
+) -> Float[th.Tensor, "..."]:
     """Solve product(x) = target, for a positive semi-definite matrix.
 
     Args:
-        product: Multiplies the matrix with a vector.
+        product: Multiplies the matrix with a vector, which may have any shape.
         target: The right-hand side.
         num_steps: Largest number of products.
+        diagonal: The matrix's diagonal, by which the steps are scaled if it is given: a
+            diagonal matrix then takes one step.
     """
-    solution, residual = th.zeros_like(target), target.clone()
-    direction, size = residual.clone(), residual @ residual
+
+    def scaled(vector: th.Tensor) -> th.Tensor:
+        return vector if diagonal is None else vector / diagonal
+
+    solution, residual = th.zeros_like(target), target
+    direction = scaled(residual)
+    size = (residual * direction).sum()
     enough = 1e-10 * size
     for _ in range(num_steps):
         if size <= enough:
             break
         image = product(direction)
-        step = size / (direction @ image)
+        step = size / (direction * image).sum()
         solution, residual = solution + step * direction, residual - step * image
-        before, size = size, residual @ residual
-        direction = residual + size / before * direction
+        rest = scaled(residual)
+        before, size = size, (residual * rest).sum()
+        direction = rest + size / before * direction
     return solution

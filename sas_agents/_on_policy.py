@@ -1,7 +1,6 @@
 """What SASPG and SASNPG share: rollouts of the current policy and two baselines."""
 
-import warnings
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch as th
@@ -10,29 +9,25 @@ from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
 from stable_baselines3.common.policies import BasePolicy
 from stable_baselines3.common.type_aliases import GymEnv, MaybeCallback, Schedule
-from stable_baselines3.common.utils import (
-    FloatSchedule,
-    explained_variance,
-    update_learning_rate,
-)
+from stable_baselines3.common.utils import FloatSchedule, update_learning_rate
 from stable_baselines3.common.vec_env import VecEnv
-from torch.nn import functional as F
 
 from sas_agents._algorithm import MaskedAlgorithm
+from sas_agents._batch import Batch, rows
 from sas_agents._checks import check_finite_tensor
+from sas_agents._critics import fit_least_squares, gradient_step, rescale
+from sas_agents._diagnostics import Warnings, record_rollout, record_variance
 from sas_agents._episodes import EpisodeBuffer
 from sas_agents._estimators import (
     advantages,
     baseline_weights,
-    entropy,
-    gradient_variance,
     mean_kl,
     q_bar,
     root_mean_square,
     running_scale,
     unit_scale,
 )
-from sas_agents._masked_ops import sample_softmax
+from sas_agents._masked_ops import mask_bias, sample_softmax
 from sas_agents._policies import CnnPolicy, LinearPolicy, MultiInputPolicy, SASPolicy
 from sas_agents._scores import Scores, score_norms
 from sas_gym.masks import MASK_KEY
@@ -44,39 +39,10 @@ MEASURED_SCORES = 256
 # Steps of one environment after which an episode is taken for one that never ends: more
 # than the longest of Atari.
 MAX_EPISODE_STEPS = 10_000
-# An update that changes the policy by more than this has left what it was measured on.
-HUGE_KL = 1.0
-
-
-# Log probability of an unavailable action while learning. Its exponential is 0, as that
-# of minus infinity is, but it needs no care in products with 0, and adding it to the
-# logits takes a third of the time of filling it in.
-UNAVAILABLE = -1e38
-
-
-class Batch(NamedTuple):
-    """A rollout to learn from, with its returns in units of the returns' scale."""
-
-    inputs: Any
-    """Encoded observations without their masks, a tensor or a dict of them."""
-    action_mask: th.Tensor
-    """The action sets, one row per step."""
-    mask_bias: th.Tensor
-    """What removes unavailable actions when it is added to the logits."""
-    actions: th.Tensor
-    """The actions taken."""
-    probs: th.Tensor
-    """The policy that took them, one row per step."""
-    log_probs: th.Tensor
-    """Its log, `UNAVAILABLE` where the action was."""
-    returns: th.Tensor
-    """The return of each step."""
-    baselines: th.Tensor
-    """v and q-bar, one row per step."""
-    advantage: th.Tensor
-    """Returns plus the weighted baselines."""
-    num_episodes: int
-    """How many episodes ended."""
+# Steps of one environment that a rollout has at least, where `n_steps` is not given.
+MIN_STEPS = 16
+# Default rate of critics that are networks, for Adam.
+NETWORK_CRITIC_RATE = 1e-3
 
 
 class PolicyGradientAlgorithm(MaskedAlgorithm, OnPolicyAlgorithm):
@@ -110,7 +76,7 @@ class PolicyGradientAlgorithm(MaskedAlgorithm, OnPolicyAlgorithm):
         n_epochs: int,
         gamma: float,
         gae_lambda: float,
-        critic_learning_rate: float | Schedule,
+        critic_learning_rate: float | Schedule | None,
         whole_episodes: bool,
         normalize: bool,
         baseline_weights: tuple[float, float],
@@ -138,7 +104,7 @@ class PolicyGradientAlgorithm(MaskedAlgorithm, OnPolicyAlgorithm):
         self.return_scale = 0.0
         # Saved with the model, which then continues as if it had never stopped.
         self.rng = np.random.default_rng(seed)
-        self._warned: set[str] = set()
+        self._warnings = Warnings()
         super().__init__(
             self.policy_class_of(policy),
             env,
@@ -170,10 +136,13 @@ class PolicyGradientAlgorithm(MaskedAlgorithm, OnPolicyAlgorithm):
 
     def _setup_model(self) -> None:
         if self.n_steps is None:
-            self.n_steps = max(self.rollout_steps // self.n_envs, 1)
+            self.n_steps = max(self.rollout_steps // self.n_envs, MIN_STEPS)
         super()._setup_model()
         self.baseline_weights = self.baseline_weights.to(self.device)
-        self.critic_lr_schedule = FloatSchedule(self.critic_learning_rate)
+        if self.critic_learning_rate is None and not self.policy.value_net.is_matrix:
+            self.critic_learning_rate = NETWORK_CRITIC_RATE
+        if self.critic_learning_rate is not None:
+            self.critic_lr_schedule = FloatSchedule(self.critic_learning_rate)
 
     def learn(
         self,
@@ -197,12 +166,7 @@ class PolicyGradientAlgorithm(MaskedAlgorithm, OnPolicyAlgorithm):
             reset_num_timesteps: Whether to count the steps from 0 again.
             progress_bar: Whether to show a progress bar.
         """
-        num_steps = self.n_steps * self.n_envs
-        if total_timesteps < num_steps:
-            self._warn(
-                f"a rollout has {num_steps} steps, more than total_timesteps="
-                f"{total_timesteps}: the policy is updated only once; lower n_steps"
-            )
+        self._warnings.of_budget(self.n_steps * self.n_envs, total_timesteps)
         name = type(self).__name__ if tb_log_name is None else tb_log_name
         return super().learn(
             total_timesteps,
@@ -212,12 +176,6 @@ class PolicyGradientAlgorithm(MaskedAlgorithm, OnPolicyAlgorithm):
             reset_num_timesteps,
             progress_bar,
         )
-
-    def _warn(self, message: str) -> None:
-        """Warn, once."""
-        if message not in self._warned:
-            self._warned.add(message)
-            warnings.warn(message, stacklevel=3)
 
     def collect_rollouts(  # type: ignore[override]  # whole episodes need their buffer
         self,
@@ -268,26 +226,25 @@ class PolicyGradientAlgorithm(MaskedAlgorithm, OnPolicyAlgorithm):
     def train(self) -> None:
         """Update policy, critics and baseline weights from the last rollout."""
         self.policy.set_training_mode(True)
-        batch = self._batch()
-        self._set_rates()
-        scores = Scores(
-            self.policy.actor, batch.inputs, batch.action_mask, batch.actions
-        )
+        batch, scores = self._batch()
         norms, measured = self._score_norms(batch, scores)
-        self._log_variance(batch, scores, norms, measured)
-        self._update_policy_and_critics(batch, scores, norms)
+        record_variance(self.logger, batch, scores, norms, measured)
+        self._set_rates()
+        self._update_policy(batch, scores, norms)
+        self._fit_critics(batch)
         if self.adapt_weights:
             best = baseline_weights(
                 norms, batch.returns[measured], batch.baselines[measured], self.ridge
             )
-            kept = self.weight_decay**batch.num_episodes
+            kept = self.weight_decay ** self.rollout_buffer.num_episodes()
             self.baseline_weights = kept * self.baseline_weights + (1 - kept) * best
-        self._log(batch)
+        record_rollout(self.logger, batch, self.baseline_weights)
+        self._n_updates += 1
+        self.logger.record("train/n_updates", self._n_updates, exclude="tensorboard")
+        self.logger.record("train/return_scale", self.return_scale)
         self._check_update(batch)
 
-    def _update_policy_and_critics(
-        self, batch: Batch, scores: Scores, norms: th.Tensor
-    ) -> None:
+    def _update_policy(self, batch: Batch, scores: Scores, norms: th.Tensor) -> None:
         """Take the algorithm's own steps on a rollout.
 
         Args:
@@ -297,40 +254,38 @@ class PolicyGradientAlgorithm(MaskedAlgorithm, OnPolicyAlgorithm):
         """
         raise NotImplementedError
 
-    @th.no_grad()
-    def _batch(self) -> Batch:
-        """Return the last rollout with its returns, baselines and advantages."""
+    def _batch(self) -> tuple[Batch, Scores]:
+        """Return the last rollout with returns and advantages, and its scores."""
         buffer, policy = self.rollout_buffer, self.policy
-        obs = buffer.observations()
+        obs, actions = buffer.observations(), buffer.actions()
         inputs, mask = policy.encode(obs), obs[MASK_KEY]
-        mask_bias = th.where(mask == 0, UNAVAILABLE, 0.0)
-        log_probs = (policy.actor(inputs) + mask_bias).log_softmax(dim=-1)
-        probs = log_probs.exp()
-        v = policy.value_net(inputs)[:, 0]
-        q = q_bar(policy.q_net(inputs), probs)
-        returns = self._returns(v)
-        check_finite_tensor(
-            "the returns are", returns, self.num_timesteps, "check the rewards"
-        )
-        check_finite_tensor(
-            "the values are", v, self.num_timesteps, "check the observations"
-        )
+        bias = mask_bias(mask)
+        scores = Scores(policy.actor, inputs, bias, actions)
+        with th.no_grad():
+            v = policy.value_net(inputs)[:, 0]
+            q = q_bar(policy.q_net(inputs), scores.probs)
+            returns = self._returns(v)
+        for name, values, cure in (
+            ("the returns are", returns, "check the rewards"),
+            ("the values are", v, "check the observations"),
+        ):
+            check_finite_tensor(name, values, self.num_timesteps, cure)
         baselines = th.stack([v, q], dim=1)
         if self.normalize:
             baselines = baselines * self._rescale(returns)
             returns = returns / (self.return_scale or 1.0)
-        return Batch(
+        batch = Batch(
             inputs,
             mask,
-            mask_bias,
-            buffer.actions(),
-            probs,
-            log_probs,
+            bias,
+            actions,
+            scores.probs,
+            scores.log_probs,
             returns,
             baselines,
             advantages(returns, baselines, self.baseline_weights),
-            buffer.num_episodes(),
         )
+        return batch, scores
 
     def _returns(self, values: th.Tensor) -> th.Tensor:
         """Return the rollout's returns, for the values of its states."""
@@ -356,9 +311,8 @@ class PolicyGradientAlgorithm(MaskedAlgorithm, OnPolicyAlgorithm):
         if old == 0.0:
             return 1.0
         factor = old / self.return_scale
-        for critic in (self.policy.value_net, self.policy.q_net):
-            for parameter in critic.output_layer.parameters():
-                parameter.data *= factor
+        rescale(self.policy.value_net, factor)
+        rescale(self.policy.q_net, factor)
         return factor
 
     def _score_norms(self, batch: Batch, scores: Scores) -> tuple[th.Tensor, slice]:
@@ -376,32 +330,30 @@ class PolicyGradientAlgorithm(MaskedAlgorithm, OnPolicyAlgorithm):
 
     def _set_rates(self) -> None:
         rate = self.lr_schedule(self._current_progress_remaining)
-        critic_rate = self.critic_lr_schedule(self._current_progress_remaining)
         self.logger.record("train/learning_rate", rate)
-        self.logger.record("train/critic_learning_rate", critic_rate)
         update_learning_rate(self.policy.optimizer, rate)
+        if self.critic_learning_rate is None:
+            return
+        critic_rate = self.critic_lr_schedule(self._current_progress_remaining)
+        self.logger.record("train/critic_learning_rate", critic_rate)
         update_learning_rate(self.policy.value_optimizer, critic_rate)
         update_learning_rate(self.policy.q_optimizer, critic_rate)
 
-    def _minibatches(self, size: int) -> list[Any]:
-        """Cut a random order of the steps into minibatches of indices."""
-        if self.batch_size is None or self.batch_size >= size:
-            return [slice(None)]
-        order = th.as_tensor(self.rng.permutation(size), device=self.device)
-        return list(th.split(order, self.batch_size))
-
-    def _fit_critics(self, batch: Batch, part: Any) -> None:
-        """Take a step on (G - v)^2 / 2 and on (G - q-bar)^2 / 2, the policy fixed."""
-        inputs, returns = rows(batch.inputs, part), batch.returns[part]
-        probs, policy = batch.probs[part], self.policy
-        v = policy.value_net.differentiable(inputs)
-        error = (v.detach()[:, 0] - returns) / len(returns)
-        policy.value_net.backward(inputs, v, error[:, None])
-        policy.value_optimizer.step()
-        q = policy.q_net.differentiable(inputs)
-        error = (q_bar(q.detach(), probs) - returns) / len(returns)
-        policy.q_net.backward(inputs, q, error[:, None] * probs)
-        policy.q_optimizer.step()
+    def _fit_critics(self, batch: Batch) -> None:
+        """Fit v and q-bar to the returns, the policy fixed."""
+        policy = self.policy
+        only = th.ones_like(batch.returns)[:, None]
+        if self.critic_learning_rate is None:
+            fit_least_squares(policy.value_net, batch.inputs, only, batch.returns)
+            fit_least_squares(policy.q_net, batch.inputs, batch.probs, batch.returns)
+            return
+        for part in batch.minibatches(self.batch_size, self.n_epochs, self.rng):
+            inputs, returns = part.inputs, part.returns
+            optimizer = policy.value_optimizer
+            weights = only[: len(returns)]
+            gradient_step(policy.value_net, optimizer, inputs, weights, returns)
+            optimizer = policy.q_optimizer
+            gradient_step(policy.q_net, optimizer, inputs, part.probs, returns)
 
     def _unit(self, advantage: th.Tensor) -> th.Tensor:
         """Return advantages in units of their own size, if that is wanted."""
@@ -422,54 +374,9 @@ class PolicyGradientAlgorithm(MaskedAlgorithm, OnPolicyAlgorithm):
             check_finite_tensor("parameters are", parameters, self.num_timesteps, cure)
         kl = self._kl(batch)
         self.logger.record("train/kl", kl)
-        if not kl <= HUGE_KL:
-            self._warn(
-                f"an update changed the policy by a KL divergence of {kl:.3g}, too far "
-                "to learn from: lower learning_rate, or set target_kl"
-            )
-        if not batch.advantage.any():
-            self._warn(
-                "all advantages of a rollout are 0, and nothing can be learned from "
-                "it: check the rewards (all 0?)"
-            )
-
-    def _log(self, batch: Batch) -> None:
-        """Record the number of updates, and how policy and baselines were before."""
-        record = self.logger.record
-        self._n_updates += 1
-        record("train/n_updates", self._n_updates, exclude="tensorboard")
-        record("train/entropy", entropy(batch.log_probs).mean().item())
-        set_size = batch.action_mask.sum(dim=-1).float().mean().item()
-        record("train/action_set_size", set_size)
-        record("train/return_scale", self.return_scale)
-        returns = batch.returns.cpu().numpy()
-        for name, value, weight in zip(
-            ("v_hat", "q_bar"), batch.baselines.T, self.baseline_weights, strict=True
-        ):
-            explained = explained_variance(value.cpu().numpy(), returns)
-            record(f"train/loss_{name}", F.mse_loss(value, batch.returns).item())
-            record(f"train/explained_variance_{name}", explained)
-            record(f"train/weight_{name}", weight.item())
-
-    def _log_variance(
-        self, batch: Batch, scores: Scores, norms: th.Tensor, measured: slice
-    ) -> None:
-        """Record the gradient's norm and variance, with and without the baselines."""
-        norm = (scores.weighted_sum(batch.advantage) / len(batch.actions)).norm()
-        with_them = gradient_variance(norms, batch.advantage[measured], norm)
-        without = gradient_variance(norms, batch.returns[measured], norm)
-        self.logger.record("train/gradient_norm", norm.item())
-        self.logger.record("train/gradient_variance", with_them.item())
-        self.logger.record("train/gradient_variance_without_baselines", without.item())
+        self._warnings.of_update(batch, kl)
 
     def _get_torch_save_params(self) -> tuple[list[str], list[str]]:
         modules, tensors = super()._get_torch_save_params()
         optimizers = ["policy.value_optimizer", "policy.q_optimizer"]
         return modules + optimizers, [*tensors, "baseline_weights"]
-
-
-def rows(inputs: Any, part: Any) -> Any:
-    """Take rows of encoded observations, a tensor or a dict of them."""
-    if isinstance(inputs, dict):
-        return {key: value[part] for key, value in inputs.items()}
-    return inputs[part]

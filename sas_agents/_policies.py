@@ -60,8 +60,9 @@ class Network(nn.Module):
         self.layers = nn.Sequential(*layers)
         # Whether the features have no parameters, so that they never change.
         self.has_fixed_features = not list(features.parameters())
-        # Whether the output is linear in such features.
+        # Whether the output is linear in such features, or even a matrix times them.
         self.is_linear = len(layers) == 1 and self.has_fixed_features
+        self.is_matrix = self.is_linear and not bias
         # So that a policy starts uniform, and values at 0.
         for parameter in self.output_layer.parameters():
             nn.init.zeros_(parameter)
@@ -122,11 +123,17 @@ def apply_weight(encoded: th.Tensor, weight: th.Tensor) -> th.Tensor:
 
 
 def weight_gradient(
-    encoded: th.Tensor, output_gradient: th.Tensor, num_features: int
+    encoded: th.Tensor,
+    output_gradient: th.Tensor,
+    num_features: int,
+    square: bool = False,
 ) -> th.Tensor:
-    """Return the gradient of a linear map, one row per output."""
+    """Return the gradient of a linear map of features, or of their squares.
+
+    It has one row per output.
+    """
     if not is_index(encoded):
-        return output_gradient.T @ encoded
+        return output_gradient.T @ (encoded**2 if square else encoded)
     sums = output_gradient.new_zeros(num_features, output_gradient.shape[1])
     # Contiguous: torch's fused optimisers misread a gradient with other strides.
     return sums.index_add_(0, encoded, output_gradient).T.contiguous()

@@ -7,15 +7,12 @@ from stable_baselines3.common.type_aliases import GymEnv, Schedule
 from stable_baselines3.common.utils import FloatSchedule, explained_variance
 from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
+from sas_agents._batch import Batch
 from sas_agents._estimators import conjugate_gradients
-from sas_agents._on_policy import Batch, PolicyGradientAlgorithm
+from sas_agents._on_policy import PolicyGradientAlgorithm
 from sas_agents._policies import SASPolicy
 from sas_agents._scores import Scores
 
-# Default rates of the critics, for Adam, and how they use a rollout.
-LINEAR_CRITIC_RATE = 0.1
-NETWORK_CRITIC_RATE = 1e-3
-NETWORK_BATCH_SIZE = 256
 # A step may change the policy by so much more than it should before it is halved, and
 # so often.
 KL_TOLERANCE = 1.5
@@ -49,15 +46,15 @@ class SASNPG(PolicyGradientAlgorithm):
         learning_rate: Length of a step of the policy's parameters where `target_kl` is
             None, and not used otherwise; may be a schedule, as all rates may.
         n_steps: Number of steps of each environment in a rollout. Default: as many as
-            make 2048 steps of all environments together.
-        batch_size: Number of steps in a minibatch of the critics. Default: all for a
-            linear policy, 256 for networks.
-        n_epochs: Number of passes of the critics through a rollout.
+            make 2048 steps of all environments together, and at least 16.
+        batch_size: Number of steps in a minibatch of critics that have a rate; None for
+            the whole rollout.
+        n_epochs: Number of passes of such critics through a rollout.
         gamma: Discount.
         gae_lambda: Weight of the longer returns in the lambda-return: 1 for all rewards
             of a rollout, 0 for one reward and the next value.
-        critic_learning_rate: Rate of v and q. Default: 0.1 for a linear policy, 0.001
-            for networks.
+        critic_learning_rate: Rate of v and q. Default: 0.001 for networks; a linear
+            policy needs none, as least squares fit its critics.
         w_learning_rate: Rate of plain gradient steps on w, as in the paper. Default:
             conjugate gradients.
         w_steps: Number of steps on w after a rollout.
@@ -91,14 +88,14 @@ class SASNPG(PolicyGradientAlgorithm):
         env: GymEnv | str,
         learning_rate: float | Schedule = 0.7,
         n_steps: int | None = None,
-        batch_size: int | None = None,
+        batch_size: int | None = 512,
         n_epochs: int = 10,
         gamma: float = 0.99,
-        gae_lambda: float = 0.95,
+        gae_lambda: float = 0.8,
         critic_learning_rate: float | Schedule | None = None,
         w_learning_rate: float | Schedule | None = None,
         w_steps: int = 10,
-        w_memory: float = 0.5,
+        w_memory: float = 0.0,
         damping: float = 1.0,
         whole_episodes: bool = False,
         normalize: bool = True,
@@ -106,7 +103,7 @@ class SASNPG(PolicyGradientAlgorithm):
         adapt_weights: bool = True,
         weight_decay: float = 0.999,
         ridge: float = 1e-3,
-        target_kl: float | Schedule | None = 0.02,
+        target_kl: float | Schedule | None = 0.01,
         stats_window_size: int = 100,
         tensorboard_log: str | None = None,
         policy_kwargs: dict[str, Any] | None = None,
@@ -115,13 +112,6 @@ class SASNPG(PolicyGradientAlgorithm):
         device: th.device | str = "auto",
         _init_setup_model: bool = True,
     ) -> None:
-        is_linear = self.is_linear(policy)
-        if critic_learning_rate is None:
-            critic_learning_rate = (
-                LINEAR_CRITIC_RATE if is_linear else NETWORK_CRITIC_RATE
-            )
-        if batch_size is None and not is_linear:
-            batch_size = NETWORK_BATCH_SIZE
         self.w_learning_rate = w_learning_rate
         self.w_steps = w_steps
         self.w_memory = w_memory
@@ -160,19 +150,14 @@ class SASNPG(PolicyGradientAlgorithm):
             self.kl_schedule = FloatSchedule(self.target_kl)
         self.w = th.zeros_like(parameters_to_vector(self.policy.actor.parameters()))
 
-    def _update_policy_and_critics(
-        self, batch: Batch, scores: Scores, norms: th.Tensor
-    ) -> None:
+    def _update_policy(self, batch: Batch, scores: Scores, norms: th.Tensor) -> None:
         advantage = self._unit(batch.advantage)
         self._fit_w(scores, norms, advantage)
         fitted = scores.dot(self.w).cpu().numpy()
-        self._step(batch, scores)
-        for _ in range(self.n_epochs):
-            for part in self._minibatches(len(batch.actions)):
-                self._fit_critics(batch, part)
         fit = explained_variance(fitted, advantage.cpu().numpy())
         self.logger.record("train/explained_variance_w", fit)
         self.logger.record("train/w_norm", self.w.norm().item())
+        self._step(batch, scores)
 
     def _fit_w(self, scores: Scores, norms: th.Tensor, advantage: th.Tensor) -> None:
         """Fit the advantages by psi' w."""

@@ -5,17 +5,15 @@ from typing import Any
 import torch as th
 from stable_baselines3.common.type_aliases import GymEnv, Schedule
 
+from sas_agents._batch import Batch
 from sas_agents._estimators import clipped_gradient, mean_kl
-from sas_agents._on_policy import Batch, PolicyGradientAlgorithm, rows
+from sas_agents._on_policy import PolicyGradientAlgorithm
 from sas_agents._policies import SASPolicy
 from sas_agents._scores import Scores
 
-# Default rates of the policy and of its critics, for Adam, and how a rollout is used: a
-# linear policy takes it whole.
-LINEAR_RATES = 0.05, 0.1
-LINEAR_EPOCHS = 20
-NETWORK_RATES = 1e-3, 1e-3
-NETWORK_EPOCHS, NETWORK_BATCH_SIZE = 10, 256
+# Default rates of the policy, for Adam, and passes through a rollout.
+LINEAR_RATE, LINEAR_EPOCHS = 0.05, 3
+NETWORK_RATE, NETWORK_EPOCHS = 1e-3, 10
 
 
 class SASPG(PolicyGradientAlgorithm):
@@ -24,15 +22,15 @@ class SASPG(PolicyGradientAlgorithm):
     Paper: Chandak, Theocharous, Metevier and Thomas (2020), "Reinforcement Learning
     When All Actions are Not Always Available", Algorithm 1. What differs, so that it
     learns on problems that nobody has tuned it for: a rollout is a fixed number of
-    steps, and v replaces what follows the last one; policy and critics take several
-    steps on a rollout, while the policy stays close to the one that played; returns
-    and advantages are measured in units of their own size, so that the scale of the
-    rewards does not matter; the optimiser is Adam. The critics that serve as baselines
-    are those of the rollouts before.
+    steps, and v replaces what follows the last one; the policy takes several steps on a
+    rollout, while it stays close to the one that played; linear critics are fitted by
+    least squares; returns and advantages are measured in units of their own size, so
+    that the scale of the rewards does not matter; the optimiser is Adam. The critics
+    that serve as baselines are those of the rollouts before.
 
     The paper's algorithm, to the letter, is `whole_episodes=True, n_epochs=1,
     batch_size=None, normalize=False, clip_range=None, target_kl=None` with
-    `"LinearPolicy"`, one environment, `n_steps=1` and
+    `"LinearPolicy"`, a `critic_learning_rate`, one environment, `n_steps=1` and
     `policy_kwargs={"optimizer_class": torch.optim.SGD}`.
 
     `help(sas_agents)` explains what is logged.
@@ -44,18 +42,17 @@ class SASPG(PolicyGradientAlgorithm):
         learning_rate: Rate of the policy; may be a schedule, as both rates may.
             Default: 0.05 for a linear policy, 0.001 for networks.
         n_steps: Number of steps of each environment in a rollout. Default: as many as
-            make 2048 steps of all environments together.
-        batch_size: Number of steps in a minibatch. Default: all for a linear policy,
-            256 for networks.
-        n_epochs: Number of passes of policy and critics through a rollout. Default: 20
-            for a linear policy, 10 for networks.
+            make 2048 steps of all environments together, and at least 16.
+        batch_size: Number of steps in a minibatch; None for the whole rollout.
+        n_epochs: Number of passes through a rollout. Default: 3 for a linear policy, 10
+            for networks.
         gamma: Discount.
         gae_lambda: Weight of the longer returns in the lambda-return: 1 for all rewards
             of a rollout, 0 for one reward and the next value.
         clip_range: How far the probability of an action may move, as a ratio, before
             its gradient is cut off; None for no such limit.
-        critic_learning_rate: Rate of v and q. Default: 0.1 for a linear policy, 0.001
-            for networks.
+        critic_learning_rate: Rate of v and q. Default: 0.001 for networks; a linear
+            policy needs none, as least squares fit its critics.
         whole_episodes: Whether a rollout consists of the whole episodes that start in
             its first `n_steps` steps, and the returns are the sums of their rewards,
             as in the paper's Lemma 1.
@@ -84,10 +81,10 @@ class SASPG(PolicyGradientAlgorithm):
         env: GymEnv | str,
         learning_rate: float | Schedule | None = None,
         n_steps: int | None = None,
-        batch_size: int | None = None,
+        batch_size: int | None = 512,
         n_epochs: int | None = None,
         gamma: float = 0.99,
-        gae_lambda: float = 0.95,
+        gae_lambda: float = 0.8,
         clip_range: float | None = 0.2,
         critic_learning_rate: float | Schedule | None = None,
         whole_episodes: bool = False,
@@ -106,13 +103,8 @@ class SASPG(PolicyGradientAlgorithm):
         _init_setup_model: bool = True,
     ) -> None:
         is_linear = self.is_linear(policy)
-        rate, critic_rate = LINEAR_RATES if is_linear else NETWORK_RATES
         if learning_rate is None:
-            learning_rate = rate
-        if critic_learning_rate is None:
-            critic_learning_rate = critic_rate
-        if batch_size is None and not is_linear:
-            batch_size = NETWORK_BATCH_SIZE
+            learning_rate = LINEAR_RATE if is_linear else NETWORK_RATE
         if n_epochs is None:
             n_epochs = LINEAR_EPOCHS if is_linear else NETWORK_EPOCHS
         self.clip_range = clip_range
@@ -142,38 +134,34 @@ class SASPG(PolicyGradientAlgorithm):
             _init_setup_model,
         )
 
-    def _update_policy_and_critics(
-        self, batch: Batch, scores: Scores, norms: th.Tensor
-    ) -> None:
-        size, advantage = len(batch.actions), self._unit(batch.advantage)
-        num_policy_steps, is_close = 0, True
-        for _ in range(self.n_epochs):
-            for part in self._minibatches(size):
-                is_close = is_close and self._improve(batch, advantage, part)
-                num_policy_steps += is_close
-                self._fit_critics(batch, part)
-        self.logger.record("train/policy_steps", num_policy_steps)
+    def _update_policy(self, batch: Batch, scores: Scores, norms: th.Tensor) -> None:
+        # The sum over a rollout is divided by the number of steps that it asks for. A
+        # constant leaves the direction of its expectation alone; the number of steps
+        # that came, which for whole episodes depends on what happened, would not.
+        share = len(batch.actions) / (self.n_steps * self.n_envs)
+        batch = batch._replace(advantage=share * self._unit(batch.advantage))
+        num_steps = 0
+        for part in batch.minibatches(self.batch_size, self.n_epochs, self.rng):
+            if not self._improve(part):
+                break
+            num_steps += 1
+        self.logger.record("train/policy_steps", num_steps)
 
-    def _improve(self, batch: Batch, advantage: th.Tensor, part: Any) -> bool:
+    def _improve(self, batch: Batch) -> bool:
         """Take a step of the policy on a minibatch, if it is still close enough.
-
-        The sum over a rollout is divided by the number of steps that it asks for. A
-        constant leaves the direction of its expectation alone; the number of steps that
-        came, which for whole episodes depends on what happened, would not.
 
         Returns:
             Whether a step was taken.
         """
-        inputs, old = rows(batch.inputs, part), batch.log_probs[part]
-        logits = self.policy.actor.differentiable(inputs)
-        log_probs = (logits.detach() + batch.mask_bias[part]).log_softmax(dim=-1)
-        kl = mean_kl(batch.probs[part], old, log_probs)
+        actor = self.policy.actor
+        logits = actor.differentiable(batch.inputs)
+        log_probs = (logits.detach() + batch.mask_bias).log_softmax(dim=-1)
+        kl = mean_kl(batch.probs, batch.log_probs, log_probs)
         if self.target_kl is not None and kl > self.target_kl:
             return False
         gradient = clipped_gradient(
-            log_probs, old, batch.actions[part], advantage[part], self.clip_range
+            log_probs, batch.log_probs, batch.actions, batch.advantage, self.clip_range
         )
-        share = len(batch.actions) / (self.n_steps * self.n_envs) / len(gradient)
-        self.policy.actor.backward(inputs, logits, -share * gradient)
+        actor.backward(batch.inputs, logits, gradient / -len(gradient))
         self.policy.optimizer.step()
         return True

@@ -96,7 +96,7 @@ class Scores:
     Args:
         actor: The network of the logits.
         inputs: Encoded observations, a tensor or a dict of them.
-        action_mask: The action sets.
+        mask_bias: What removes unavailable actions when it is added to the logits.
         actions: The actions taken.
     """
 
@@ -104,18 +104,20 @@ class Scores:
         self,
         actor: Network,
         inputs: Any,
-        action_mask: Shaped[th.Tensor, "B A"],
+        mask_bias: Float[th.Tensor, "B A"],
         actions: Int[th.Tensor, " B"],
     ) -> None:
         self.actor, self.inputs, self.actions = actor, inputs, actions
         self.parameters = dict(actor.named_parameters())
-        self.is_linear = actor.is_linear and len(self.parameters) == 1
+        self.is_linear = actor.is_matrix
         with th.set_grad_enabled(not self.is_linear):
-            log_probs = masked_log_probs(actor(inputs), action_mask)
-        self.probs = log_probs.detach().exp()
+            log_probs = (actor(inputs) + mask_bias).log_softmax(dim=-1)
+        self.log_probs = log_probs.detach()
+        self.probs = self.log_probs.exp()
         self.chosen = chosen_log_probs(log_probs, actions)
         if self.is_linear:
-            self.residual = F.one_hot(actions, self.probs.shape[1]) - self.probs
+            self.residual = -self.probs
+            self.residual[th.arange(len(actions)), actions] += 1
 
     def dot(self, vector: Float[th.Tensor, " P"]) -> Float[th.Tensor, " B"]:
         """Return the inner product of each sample's score with a vector."""

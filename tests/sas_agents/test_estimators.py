@@ -23,7 +23,7 @@ from sas_agents._estimators import (
     unit_scale,
 )
 from sas_agents._features import Identity
-from sas_agents._masked_ops import masked_log_probs
+from sas_agents._masked_ops import mask_bias, masked_log_probs
 from sas_agents._policies import Network
 from sas_agents._scores import Scores, score_norms
 
@@ -121,7 +121,7 @@ def test_score_dot_is_inner_product(seed, net_arch):
     actor = network(seed, net_arch, bias=True)
     psi = explicit_scores(actor, inputs, mask, actions)
     direction = th.randn(psi.shape[1])
-    actual = Scores(actor, inputs, mask, actions).dot(direction)
+    actual = Scores(actor, inputs, mask_bias(mask), actions).dot(direction)
     th.testing.assert_close(actual, psi @ direction, rtol=1e-4, atol=1e-4)
 
 
@@ -131,7 +131,7 @@ def test_weighted_sum_of_scores(seed, net_arch, bias):
     actor = network(seed, net_arch, bias)
     psi = explicit_scores(actor, inputs, mask, actions)
     weights = th.randn(len(psi))
-    actual = Scores(actor, inputs, mask, actions).weighted_sum(weights)
+    actual = Scores(actor, inputs, mask_bias(mask), actions).weighted_sum(weights)
     th.testing.assert_close(actual, weights @ psi, rtol=1e-4, atol=1e-4)
 
 
@@ -143,12 +143,16 @@ def test_variance_of_scores_is_over_actions(seed, net_arch, bias):
     direction = th.randn(sum(p.numel() for p in actor.parameters()))
     probs = masked_log_probs(actor(inputs), mask).exp().detach()
     of_actions = th.stack(
-        [Scores(actor, inputs, mask | True, a).dot(direction) for a in every], dim=1
+        [
+            Scores(actor, inputs, mask_bias(mask | True), a).dot(direction)
+            for a in every
+        ],
+        dim=1,
     )
     # A shift of all logits cancels: any softmax gives the differences between actions.
     mean = (probs * of_actions).sum(dim=1, keepdim=True)
     expected = (probs * (of_actions - mean) ** 2).sum(dim=1)
-    actual = Scores(actor, inputs, mask, every[0]).variance(direction)
+    actual = Scores(actor, inputs, mask_bias(mask), every[0]).variance(direction)
     th.testing.assert_close(actual, expected, rtol=1e-3, atol=1e-4)
 
 
@@ -160,8 +164,8 @@ def test_one_hot_features_as_indices(seed):
     actor, dense = network(seed, [], bias=False), th.eye(4)[states]
     th.testing.assert_close(actor(states), actor(dense))
     vector, weights = th.randn(20), th.randn(len(mask))
-    sparse_scores = Scores(actor, states, mask, actions)
-    scores = Scores(actor, dense, mask, actions)
+    sparse_scores = Scores(actor, states, mask_bias(mask), actions)
+    scores = Scores(actor, dense, mask_bias(mask), actions)
     th.testing.assert_close(sparse_scores.dot(vector), scores.dot(vector))
     th.testing.assert_close(
         sparse_scores.weighted_sum(weights), scores.weighted_sum(weights)

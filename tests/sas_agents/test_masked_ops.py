@@ -15,6 +15,7 @@ from sas_agents import SASNPG, SASPG, SASQ, make_vec_env
 from sas_agents._estimators import entropy
 from sas_agents._masked_ops import (
     chosen_log_probs,
+    mask_bias,
     mask_out,
     masked_log_probs,
     sample,
@@ -181,7 +182,7 @@ def test_no_nan_in_gradients(name, case):
     assert all(p.grad.isfinite().all() for p in actor.parameters())
     norms = score_norms(actor, inputs, obs[MASK_KEY], actions)
     assert norms.isfinite().all()
-    scores = Scores(actor, inputs, obs[MASK_KEY], actions)
+    scores = Scores(actor, inputs, mask_bias(obs[MASK_KEY]), actions)
     ones = th.ones(sum(p.numel() for p in actor.parameters()))
     assert scores.dot(ones).isfinite().all()
     assert scores.variance(ones).isfinite().all()

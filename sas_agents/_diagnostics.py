@@ -1,0 +1,87 @@
+"""What the policy gradients log, and the warnings that follow from it."""
+
+import warnings
+
+import torch as th
+from stable_baselines3.common.logger import Logger
+from stable_baselines3.common.utils import explained_variance
+from torch.nn import functional as F
+
+from sas_agents._batch import Batch
+from sas_agents._estimators import entropy, gradient_variance
+from sas_agents._scores import Scores
+
+# An update that changes the policy by more than this has left what it was measured on.
+HUGE_KL = 1.0
+
+
+def record_rollout(logger: Logger, batch: Batch, weights: th.Tensor) -> None:
+    """Record how policy and baselines were before the update, and the new weights."""
+    logger.record("train/entropy", entropy(batch.log_probs).mean().item())
+    set_size = batch.action_mask.sum(dim=-1).float().mean().item()
+    logger.record("train/action_set_size", set_size)
+    returns = batch.returns.cpu().numpy()
+    for name, value, weight in zip(
+        ("v_hat", "q_bar"), batch.baselines.T, weights, strict=True
+    ):
+        explained = explained_variance(value.cpu().numpy(), returns)
+        loss = F.mse_loss(value, batch.returns).item()
+        logger.record(f"train/loss_{name}", loss)
+        logger.record(f"train/explained_variance_{name}", explained)
+        logger.record(f"train/weight_{name}", weight.item())
+
+
+def record_variance(
+    logger: Logger, batch: Batch, scores: Scores, norms: th.Tensor, measured: slice
+) -> None:
+    """Record the gradient's norm and variance, with and without the baselines.
+
+    Args:
+        logger: Where to.
+        batch: The rollout.
+        scores: Its scores.
+        norms: Norms of some of them.
+        measured: Of which ones.
+    """
+    norm = (scores.weighted_sum(batch.advantage) / len(batch.actions)).norm()
+    with_them = gradient_variance(norms, batch.advantage[measured], norm)
+    without = gradient_variance(norms, batch.returns[measured], norm)
+    logger.record("train/gradient_norm", norm.item())
+    logger.record("train/gradient_variance", with_them.item())
+    logger.record("train/gradient_variance_without_baselines", without.item())
+
+
+class Warnings:
+    """Warns of what keeps an agent from learning, each thing once."""
+
+    def __init__(self) -> None:
+        self._given: set[str] = set()
+
+    def of_budget(self, rollout_steps: int, total_timesteps: int) -> None:
+        """Warn if a rollout has more steps than all of the training."""
+        if total_timesteps < rollout_steps:
+            self._warn(
+                "budget",
+                f"a rollout has {rollout_steps} steps, more than total_timesteps="
+                f"{total_timesteps}: the policy is updated only once; lower n_steps",
+            )
+
+    def of_update(self, batch: Batch, kl: float) -> None:
+        """Warn of an update that did nothing, or far too much."""
+        if not kl <= HUGE_KL:
+            self._warn(
+                "kl",
+                f"an update changed the policy by a KL divergence of {kl:.3g}, too far "
+                "to learn from: lower learning_rate, or set target_kl",
+            )
+        if not batch.advantage.any():
+            self._warn(
+                "advantages",
+                "all advantages of a rollout are 0, and nothing can be learned from "
+                "it: check the rewards (all 0?)",
+            )
+
+    def _warn(self, kind: str, message: str) -> None:
+        if kind not in self._given:
+            self._given.add(kind)
+            warnings.warn(message, stacklevel=4)
