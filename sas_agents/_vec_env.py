@@ -29,9 +29,9 @@ from stable_baselines3.common.vec_env.base_vec_env import (
 from sas_agents._vec_infos import (
     EnvInfos,
     EpisodeMonitor,
-    ended_info,
-    entry_of,
-    info_at,
+    ended_infos,
+    entries_of,
+    infos_at,
 )
 from sas_gym import SASEnv, SASVectorEnv, Task
 from sas_gym.masks import (
@@ -187,9 +187,7 @@ class VectorEnvAdapter(VecEnv):
         )
         self._reset_seeds()
         self._reset_options()
-        self.reset_infos = [
-            info_at(infos, env, self.num_envs) for env in range(self.num_envs)
-        ]
+        self.reset_infos = infos_at(infos, np.arange(self.num_envs), self.num_envs)
         return self._kept(observations)
 
     def step_async(self, actions: NDArray[Any]) -> None:
@@ -202,14 +200,14 @@ class VectorEnvAdapter(VecEnv):
             self._actions
         )
         dones = terminated | truncated
-        ended = {}
-        for env in np.flatnonzero(dones).tolist():
-            is_cut = not terminated[env]
-            ended[env], self.reset_infos[env] = ended_info(
-                infos, env, self.num_envs, is_cut
-            )
+        ended = dones.nonzero()[0]
+        known = {}
+        if ended.size:
+            is_cut = ~terminated[ended]
+            for env, last, first in ended_infos(infos, ended, self.num_envs, is_cut):
+                known[env], self.reset_infos[env] = last, first
         # Typed as a list by SB3, which only reads, sets and iterates over its entries.
-        env_infos: Any = EnvInfos(infos, self.num_envs, ended)
+        env_infos: Any = EnvInfos(infos, self.num_envs, known)
         return self._kept(observations), rewards.astype(np.float32), dones, env_infos
 
     def _kept(self, observations: Any) -> VecEnvObs:
@@ -251,10 +249,8 @@ class VectorEnvAdapter(VecEnv):
         result of each.
         """
         results = getattr(self.vector_env, method_name)(*method_args, **method_kwargs)
-        return [
-            entry_of(results, index, self.num_envs)
-            for index in self._get_indices(indices)
-        ]
+        envs = np.array(list(self._get_indices(indices)), dtype=np.intp)
+        return list(entries_of(results, envs, self.num_envs))
 
     def env_is_wrapped(
         self,

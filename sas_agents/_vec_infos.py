@@ -5,11 +5,13 @@ times faster on the San Francisco map with 1024 environments.
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import repeat
 from operator import index
 from typing import Any, SupportsIndex, overload
 
 import numpy as np
+from numpy.typing import NDArray
 from stable_baselines3.common.vec_env import VecMonitor
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvStepReturn
 
@@ -66,64 +68,96 @@ class EpisodeMonitor(VecMonitor):
         obs, rewards, dones, infos = self.venv.step_wait()
         self.episode_returns += rewards
         self.episode_lengths += 1
-        for env in np.flatnonzero(dones):
-            episode = {
-                "r": self.episode_returns[env],
-                "l": self.episode_lengths[env],
-                "t": round(time.time() - self.t_start, 6),
-            }
-            episode |= {key: infos[env][key] for key in self.info_keywords}
-            infos[env]["episode"] = episode
-            self.episode_count += 1
-            if self.results_writer:
-                self.results_writer.write_row(episode)
-        self.episode_returns[dones] = 0
-        self.episode_lengths[dones] = 0
+        ended = dones.nonzero()[0]
+        if ended.size:
+            self._add_statistics(ended, infos)
+            self.episode_returns[ended] = 0
+            self.episode_lengths[ended] = 0
         return obs, rewards, dones, infos
 
+    def _add_statistics(self, ended: NDArray[np.intp], infos: Sequence[Info]) -> None:
+        """Add the statistics of the episodes that ended to their infos."""
+        seconds = round(time.time() - self.t_start, 6)
+        statistics = zip(
+            ended.tolist(),
+            self.episode_returns[ended],
+            self.episode_lengths[ended],
+            strict=True,
+        )
+        for env, episode_return, length in statistics:
+            info = infos[env]
+            episode = {"r": episode_return, "l": length, "t": seconds}
+            for key in self.info_keywords:
+                episode[key] = info[key]
+            info["episode"] = episode
+            if self.results_writer:
+                self.results_writer.write_row(episode)
+        self.episode_count += len(ended)
 
-def info_at(infos: Info, env: int, num_envs: int) -> Info:
-    """Return the info of one environment: the keys that are valid for it.
+
+def infos_at(infos: Info, envs: NDArray[np.intp], num_envs: int) -> list[Info]:
+    """Return the infos of some environments: the keys that are valid for each.
 
     A Gymnasium vector environment marks by a mask `_key` which environments have `key`;
     without one, all have it.
     """
-    info = {}
+    rows: list[Info] = [{} for _ in range(len(envs))]
     for key, values in infos.items():
-        has_key = infos.get(f"_{key}")
-        if key.startswith("_") or (has_key is not None and not has_key[env]):
+        if key.startswith("_"):
             continue
         if isinstance(values, dict):
-            info[key] = info_at(values, env, num_envs)
+            entries: Iterable[Any] = infos_at(values, envs, num_envs)
         else:
-            info[key] = entry_of(values, env, num_envs)
-    return info
+            entries = entries_of(values, envs, num_envs)
+        has_key = infos.get(f"_{key}")
+        if has_key is None or np.count_nonzero(has_key.take(envs)) == len(envs):
+            for row, entry in zip(rows, entries, strict=True):
+                row[key] = entry
+        else:
+            valid = has_key.take(envs).tolist()
+            for row, entry, is_valid in zip(rows, entries, valid, strict=True):
+                if is_valid:
+                    row[key] = entry
+    return rows
 
 
-def entry_of(values: Any, env: int, num_envs: int) -> Any:
-    """Return the entry of one environment; what is for all of them is each one's."""
+def entries_of(values: Any, envs: NDArray[np.intp], num_envs: int) -> Iterable[Any]:
+    """Return the entries of some environments; what is for all is each one's."""
     is_array = isinstance(values, np.ndarray) and values.ndim > 0
     is_split = is_array or isinstance(values, list | tuple)
-    return values[env] if is_split and len(values) == num_envs else values
+    if not (is_split and len(values) == num_envs):
+        return repeat(values, len(envs))
+    if is_array:
+        rows: Iterable[Any] = values.take(envs, axis=0)
+        return rows
+    return [values[env] for env in envs.tolist()]
 
 
 def running_info(infos: Info, env: int, num_envs: int) -> Info:
     """Return the info of an environment whose episode goes on."""
-    return info_at(infos, env, num_envs) | {"TimeLimit.truncated": False}
+    (info,) = infos_at(infos, np.array([env]), num_envs)
+    return info | {"TimeLimit.truncated": False}
 
 
-def ended_info(infos: Info, env: int, num_envs: int, is_cut: bool) -> tuple[Info, Info]:
-    """Return the last info of an episode, and the first of the next one.
+def ended_infos(
+    infos: Info, envs: NDArray[np.intp], num_envs: int, is_cut: NDArray[np.bool_]
+) -> Iterator[tuple[int, Info, Info]]:
+    """Yield, for each episode that ended, its last info and the first of the next one.
 
     Args:
         infos: The infos of the step that ended one and started the other.
-        env: Number of the environment.
+        envs: Numbers of the environments where an episode ended.
         num_envs: Number of environments.
-        is_cut: Whether the episode was truncated, and not terminated.
+        is_cut: Whether each of these episodes was truncated, and not terminated.
+
+    Yields:
+        The environment, the last info and the first info.
     """
-    first = info_at(infos, env, num_envs)
-    last = {"terminal_observation": first.pop("final_obs")}
-    if "episode" in first:  # Gymnasium's statistics, of the one that ended
-        last["episode"] = first.pop("episode")
-    last |= first.pop("final_info", {})
-    return last | {"TimeLimit.truncated": is_cut}, first
+    rows = infos_at(infos, envs, num_envs)
+    for env, first, cut in zip(envs.tolist(), rows, is_cut.tolist(), strict=True):
+        last = {"terminal_observation": first.pop("final_obs")}
+        if "episode" in first:  # Gymnasium's statistics, of the one that ended
+            last["episode"] = first.pop("episode")
+        last |= first.pop("final_info", {})
+        last["TimeLimit.truncated"] = cut
+        yield env, last, first

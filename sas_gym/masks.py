@@ -176,11 +176,23 @@ def masked_space(bare: gym.Space[Any], num_actions: int) -> Dict:
 def with_mask(observation: Any, mask: NDArray[Any]) -> dict[str, Any]:
     """Return an observation with a mask beside it, as `masked_space` describes.
 
-    One observation with its mask, or a batch of both.
+    One observation with its mask, or a batch of both. The mask becomes a new one in the
+    type that `Discrete.sample` takes.
     """
     if isinstance(observation, dict):
         return {**observation, MASK_KEY: int_mask(mask)}
     return {"observation": observation, MASK_KEY: int_mask(mask)}
+
+
+def each_with_mask(observations: Any, mask: NDArray[Any]) -> list[dict[str, Any]]:
+    """Return a batch of observations and masks as one dict per observation."""
+    if isinstance(observations, dict):
+        batch = with_mask(observations, mask)
+        rows = zip(*batch.values(), strict=True)
+        return [dict(zip(batch, row, strict=True)) for row in rows]
+    pairs = zip(observations, int_mask(mask), strict=True)
+    # Written out, as it is made for every episode that ends.
+    return [{"observation": seen, MASK_KEY: available} for seen, available in pairs]
 
 
 def int_mask(mask: NDArray[Any]) -> NDArray[np.int8]:

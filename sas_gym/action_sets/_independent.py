@@ -1,7 +1,5 @@
 """Actions that are available independently of each other."""
 
-from functools import lru_cache
-
 import numpy as np
 from jaxtyping import Bool, Float, Int
 from numpy.typing import ArrayLike
@@ -43,7 +41,6 @@ class Independent(ActionSets):
                 "never empty: give at least one action a positive probability"
             )
         self._first_probs = first_member_probs(np.atleast_1d(self.availability))
-        self._is_offered = self.availability > 0
 
     def num_uniforms(self, num_actions: int) -> int:
         """Return one uniform per action."""
@@ -75,12 +72,11 @@ class Independent(ActionSets):
         if self.availability.ndim == 0:
             fitted = self.fit(uniforms.shape[1], None)
             return fitted.sets_from(uniforms, state, possible)
-        p, first, is_offered = self.availability, self._first_probs, self._is_offered
+        p, first = self.availability, self._first_probs
         if p.ndim == 2 and state is not None:
             p, first = p.take(state, axis=0), first.take(state, axis=0)
-            is_offered = is_offered.take(state, axis=0)
         # What is computed already serves where only possible actions are offered.
-        if possible is not None and np.count_nonzero(is_offered > possible):
+        if possible is not None and np.count_nonzero((p > 0) > possible):
             p = np.where(possible, p, 0.0)
             check_never_empty(p.max(axis=1) > 0, state)
             first = first_member_probs(p)
@@ -88,7 +84,7 @@ class Independent(ActionSets):
         # u < p implies u < first: no action before the first member is in the mask.
         first_member = (uniforms < first).argmax(axis=1)
         # By its place in the flat mask: the fastest way to set it.
-        mask.put(_row_starts(*mask.shape) + first_member, True)
+        mask.put(first_member + np.arange(0, mask.size, mask.shape[1]), True)
         return mask
 
 
@@ -111,9 +107,3 @@ def first_member_probs(p: Float[Floats, "*B A"]) -> Float[Floats, "*B A"]:
     # The last action that can be in must be: exactly, whatever the rounding. (None
     # after it is ever looked at.)
     return np.where(log_none_left == log_not, 1.0, probs)
-
-
-@lru_cache(maxsize=16)
-def _row_starts(num_rows: int, num_columns: int) -> Int[Ints, " N"]:
-    """Return where rows start in a flat array: the same at every step."""
-    return np.arange(0, num_rows * num_columns, num_columns)

@@ -1,9 +1,13 @@
 """Replayable draws: the action sets of many environments, step by step."""
 
+from collections.abc import Sequence
+from typing import Any
+
 import numpy as np
 from jaxtyping import Bool, Float, Int, UInt64
+from numpy.typing import NDArray
 
-from sas_gym._types import ALL_ENVS, EnvIndex, Floats, Ints, Mask, Words
+from sas_gym._types import EnvIndex, Floats, Ints, Mask, Words
 from sas_gym.action_sets._base import ActionSets
 
 # Odd constants of well-known generators (SplitMix64, LXM): strides of a counter along
@@ -21,6 +25,13 @@ _FACTORS = tuple(
     for factor in (0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
 )
 _UNIT = np.array(2.0**-53)
+# Few uniforms are hashed many steps ahead, as NumPy's overhead is per call: 8 to 16
+# steps, if these are at most 2048 uniforms. With more of them episodes start at almost
+# every step, and hashing their first sets with the others' next ones saves more.
+_STEPS_AHEAD = (8, 16)
+_MAX_WORDS_AHEAD = 2048
+# Very many are hashed in parts that stay in the cache: 100,000 are 4 times faster.
+_MAX_WORDS_AT_ONCE = 16_384
 
 
 class ActionSetSampler:
@@ -43,22 +54,32 @@ class ActionSetSampler:
         self.action_sets = action_sets
         self._slots = np.arange(action_sets.num_uniforms(num_actions), dtype=np.uint64)
         self._slots *= _PER_SLOT
-        # Few uniforms are hashed for many steps at once: NumPy's overhead is per call.
-        depth = min(max(2048 // (num_envs * len(self._slots)), 1), 16)
+        depth = _MAX_WORDS_AHEAD // (num_envs * len(self._slots))
+        least, most = _STEPS_AHEAD
+        depth = min(depth, most) if depth >= least else 1
         self._ahead = np.arange(depth, dtype=np.uint64)[:, None] * _PER_STEP
-        self._block = np.empty((depth, num_envs, len(self._slots)))
         self._cursor = 0
         self._episode = np.zeros(num_envs, dtype=np.uint64)
         self._counter = np.zeros(num_envs, dtype=np.uint64)
-        self._uniforms = np.empty((num_envs, len(self._slots)))
-        self._draws_ahead = action_sets.is_same_in_every_state
+        self._block: Floats = np.empty((depth, num_envs, len(self._slots)))
+        self._draws_ahead = depth > 1 and action_sets.is_same_in_every_state
         # Of the block, once drawn: as many sets in one call as there are uniforms.
         self._sets: Mask | None = None
+        next_uniforms = type(action_sets).next_uniforms
+        self._has_memory = next_uniforms is not ActionSets.next_uniforms
+        self._uniforms = np.empty((num_envs, len(self._slots)))
 
-    def seed(self, seed: int | None) -> None:
-        """Restart every environment's stream, from a seed or the system's entropy."""
-        sequence = np.random.SeedSequence(seed, spawn_key=_SPAWN_KEY)
-        self._episode[:] = sequence.generate_state(len(self._episode), np.uint64)
+    def seed(self, seed: int | Sequence[int] | None) -> None:
+        """Restart every environment's stream.
+
+        Args:
+            seed: One seed for all; or one per environment, each of which then draws as
+                it would alone; or `None` for the system's entropy.
+        """
+        if isinstance(seed, Sequence):
+            self._episode[:] = [_stream_starts(each, 1)[0] for each in seed]
+        else:
+            self._episode[:] = _stream_starts(seed, len(self._episode))
 
     def reset_at(
         self,
@@ -67,51 +88,130 @@ class ActionSetSampler:
         possible: Bool[Mask, "B A"] | None,
     ) -> Bool[Mask, "B A"]:
         """Draw the first sets of new episodes in some environments."""
-        self._episode[envs] = episode = self._episode[envs] + _PER_EPISODE
-        self._counter[envs] = counter = episode - self._ahead[self._cursor]
-        self._block[:, envs] = block = self._hash(counter)
+        self._start_episodes(envs)
         if self._draws_ahead and possible is None:
-            sets: Mask = self._sets_of(block)
-            if envs is ALL_ENVS:
-                self._sets = sets
-            elif self._sets is not None:
-                self._sets[:, envs] = sets
-            first: Mask = sets[self._cursor]
+            first: Mask = self._sets_ahead()[envs]
             return first
-        self._uniforms[envs] = uniforms = block[self._cursor]
+        uniforms = self._block[0, envs]
+        if self._has_memory:
+            self._uniforms[envs] = uniforms
         return self.action_sets.sets_from(uniforms, state, possible)
 
     def advance(
         self,
-        state: Int[Ints, " N"] | None,
-        possible: Bool[Mask, "N A"] | None,
-    ) -> Bool[Mask, "N A"]:
-        """Draw the next set of every environment."""
+        state: Int[Ints, " B"] | None,
+        possible: Bool[Mask, "B A"] | None,
+        restarted: NDArray[np.intp] | None = None,
+    ) -> Bool[Mask, "B A"]:
+        """Draw the next set of every environment, and the first of new episodes.
+
+        Args:
+            state: Number of each environment's state, and then of each new episode's;
+                `None` where states have none.
+            possible: Actions that each of these states has; `None` for all actions.
+            restarted: Environments in which a new episode starts.
+
+        Returns:
+            One set per environment, and then one per new episode.
+        """
+        if len(self._block) == 1:
+            uniforms = self._hash_step(restarted)
+        else:
+            draws_ahead = self._draws_ahead and possible is None
+            rows = self._rows_of_block(draws_ahead, restarted)
+            if draws_ahead:
+                drawn: Mask = rows
+                return drawn
+            uniforms = rows
+        if self._has_memory:
+            uniforms = self._remembered(uniforms, restarted)
+        return self.action_sets.sets_from(uniforms, state, possible)
+
+    def _hash_step(self, restarted: NDArray[np.intp] | None) -> Float[Floats, "B U"]:
+        """Return the uniforms of the next step, and of the new episodes' first ones."""
+        self._counter += _PER_STEP
+        counter = self._counter
+        if restarted is not None:
+            episode = self._next_episode(restarted)
+            counter = np.concatenate([counter, episode])
+            self._counter[restarted] = episode
+        return hashed_rows(counter, self._slots)
+
+    def _rows_of_block(
+        self, draws_ahead: bool, restarted: NDArray[np.intp] | None
+    ) -> NDArray[Any]:
+        """Return the next step's uniforms, or its sets, and those of new episodes."""
         self._cursor += 1
         if self._cursor == len(self._block):
-            self._cursor = 0
             self._counter += self._ahead[-1] + _PER_STEP
-            self._block = self._hash(self._counter)
-            self._sets = None
-        if self._draws_ahead and possible is None:
-            if self._sets is None:
-                self._sets = self._sets_of(self._block)
-            drawn: Mask = self._sets[self._cursor]
-            return drawn
-        self._uniforms = self.action_sets.next_uniforms(
-            self._uniforms, self._block[self._cursor]
-        )
-        return self.action_sets.sets_from(self._uniforms, state, possible)
+            self._hash_block()
+        rows = self._sets_ahead() if draws_ahead else self._block[self._cursor]
+        if restarted is None:
+            return rows
+        self._start_episodes(restarted)
+        first = self._sets_ahead() if draws_ahead else self._block[0]
+        return np.concatenate([rows, first.take(restarted, axis=0)])
 
-    def _sets_of(self, block: Float[Floats, "D B U"]) -> Bool[Mask, "D B A"]:
-        """Draw the sets of some environments for D steps, in no particular state."""
-        uniforms = block.reshape(-1, block.shape[-1])
-        sets = self.action_sets.sets_from(uniforms, None, None)
-        return sets.reshape(*block.shape[:-1], -1)
+    def _remembered(
+        self, fresh: Float[Floats, "B U"], restarted: NDArray[np.intp] | None
+    ) -> Float[Floats, "B U"]:
+        """Return the uniforms that a distribution makes of its last and fresh ones."""
+        num_envs = len(self._uniforms)
+        running, first = fresh[:num_envs], fresh[num_envs:]
+        self._uniforms = self.action_sets.next_uniforms(self._uniforms, running)
+        if restarted is None:
+            return self._uniforms
+        uniforms = np.concatenate([self._uniforms, first])
+        self._uniforms = self._uniforms.copy()
+        self._uniforms[restarted] = first
+        return uniforms
 
-    def _hash(self, counter: UInt64[Words, " B"]) -> Float[Floats, "D B U"]:
-        """Return the uniforms of some environments, D steps from a counter on."""
-        return hashed_uniforms((self._ahead + counter)[..., None] + self._slots)
+    def _next_episode(self, envs: EnvIndex) -> UInt64[Words, " B"]:
+        """Return the counters at which new episodes start."""
+        episode = self._episode[envs] + _PER_EPISODE
+        self._episode[envs] = episode
+        return episode
+
+    def _start_episodes(self, envs: EnvIndex) -> None:
+        """Start new episodes in some environments, and a block at the current step."""
+        self._counter += self._ahead[self._cursor]
+        self._counter[envs] = self._next_episode(envs)
+        self._hash_block()
+
+    def _hash_block(self) -> None:
+        """Hash the next steps of every environment, from the counters on."""
+        counters = (self._ahead + self._counter).reshape(-1)
+        self._block = hashed_rows(counters, self._slots).reshape(self._block.shape)
+        self._cursor, self._sets = 0, None
+
+    def _sets_ahead(self) -> Bool[Mask, "N A"]:
+        """Return the sets at the cursor, drawn for the whole block at once."""
+        if self._sets is None:
+            uniforms = self._block.reshape(-1, len(self._slots))
+            sets = self.action_sets.sets_from(uniforms, None, None)
+            self._sets = sets.reshape(*self._block.shape[:2], -1)
+        drawn: Mask = self._sets[self._cursor]
+        return drawn
+
+
+def _stream_starts(seed: int | None, num_envs: int) -> UInt64[Words, " N"]:
+    """Return where the streams of a seed's environments start."""
+    sequence = np.random.SeedSequence(seed, spawn_key=_SPAWN_KEY)
+    return sequence.generate_state(num_envs, np.uint64)
+
+
+def hashed_rows(
+    counter: UInt64[Words, " B"], slots: UInt64[Words, " U"]
+) -> Float[Floats, "B U"]:
+    """Return the uniforms in each slot from each counter on."""
+    num_rows = max(_MAX_WORDS_AT_ONCE // len(slots), 1)
+    if len(counter) <= num_rows:
+        return hashed_uniforms(counter[:, None] + slots)
+    uniforms = np.empty((len(counter), len(slots)))
+    for first in range(0, len(counter), num_rows):
+        part = slice(first, first + num_rows)
+        uniforms[part] = hashed_uniforms(counter[part, None] + slots)
+    return uniforms
 
 
 def hashed_uniforms(counter: UInt64[Words, "*B"]) -> Float[Floats, "*B"]:

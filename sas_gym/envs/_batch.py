@@ -1,6 +1,6 @@
 """A batch of environments of one task, behind both Gymnasium interfaces."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
@@ -10,7 +10,7 @@ from gymnasium.error import ResetNeeded
 from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
 
-from sas_gym._types import ALL_ENVS, EnvIndex, Floats, Ints, Mask
+from sas_gym._types import ALL_ENVS, Floats, Ints, Mask
 from sas_gym.action_sets import ActionSets
 from sas_gym.action_sets._independent import as_action_sets
 from sas_gym.action_sets._sampler import ActionSetSampler
@@ -22,6 +22,7 @@ from sas_gym.envs._task_checks import (
 from sas_gym.masks import (
     OnUnavailable,
     check_on_unavailable,
+    each_with_mask,
     masked_space,
     unavailable_action_error,
     with_mask,
@@ -71,7 +72,8 @@ class TaskBatch:
         self._noop_reward = self.task.idle_reward - unavailable_penalty
         self._num_envs = num_envs
         # Where each row of the mask starts in the flat mask: the fastest look-up.
-        self._offsets = np.arange(num_envs) * num_actions
+        self._rows = np.arange(num_envs)
+        self._offsets = self._rows * num_actions
         self._state: States | None = None
         self._mask: Mask | None = None
 
@@ -102,7 +104,7 @@ class TaskBatch:
         """Space of one environment's action: the base action set."""
         return gym.spaces.Discrete(self.task.num_actions)
 
-    def reset_all(self, seed: int | None, rng: Generator) -> None:
+    def reset_all(self, seed: int | Sequence[int] | None, rng: Generator) -> None:
         """Start an episode everywhere; a seed restarts the stream of action sets."""
         if seed is not None or self._state is None:
             self._sets.seed(seed)
@@ -111,36 +113,96 @@ class TaskBatch:
 
     def reset_at(self, envs: NDArray[np.intp], rng: Generator) -> None:
         """Start a new episode in some of the environments."""
-        self.state[envs] = state = self.task.reset(len(envs), rng)
+        state = self.task.reset(len(envs), rng)
+        self._state = self.state.copy()
+        self._state[envs] = state
         inputs = self._distribution_inputs(state)
         self.mask[envs] = self._sets.reset_at(envs, *inputs)
 
-    def step(self, action: Ints, rng: Generator) -> tuple[Floats, Mask]:
-        """Act in every environment; return the rewards and which ones terminated."""
-        mask, before = self.mask, self.state
-        available = mask.take(self._offsets + action)
-        all_available = np.count_nonzero(available) == self._num_envs
-        if self._raises and not all_available:
-            where = np.flatnonzero(~available)
-            envs = where.tolist() if self._num_envs > 1 else None
-            raise unavailable_action_error(action[where[0]], mask[where[0]], envs)
-        state, reward, terminated = self.task.transition(before, action, rng)
-        if not all_available:
-            noop = ~available
-            state[noop], terminated[noop] = self.task.idle(before[noop])
-            reward[noop] = self._noop_reward
-        self._state = state
-        self._mask = self._sets.advance(*self._distribution_inputs(state))
+    def move(self, action: Ints, rng: Generator) -> tuple[Floats, Mask]:
+        """Act in every environment; return the rewards and which ones terminated.
+
+        The next action sets are not drawn yet: `draw` or `draw_and_restart` follows.
+        """
+        available = self.mask.take(self._offsets + action)
+        noop = None
+        if np.count_nonzero(available) < self._num_envs:
+            noop = self._noop(~available, action, self._rows)
+        self._state, reward, terminated = self._moved(self.state, action, noop, rng)
         return reward, terminated
 
-    def observe(self, envs: EnvIndex = ALL_ENVS) -> Observation:
-        """Return the observations of some of the environments, batched."""
-        return self._join(self.task.observe(self.state[envs]), self.mask[envs])
+    def move_some(
+        self, envs: NDArray[np.intp], action: Ints, rng: Generator
+    ) -> tuple[Floats, Mask]:
+        """Act in some of the environments only: elsewhere the reward is 0."""
+        reward, terminated = np.zeros(self._num_envs), np.zeros(self._num_envs, bool)
+        if envs.size:
+            action = action[envs]
+            noop = self._noop(~self.mask[envs, action], action, envs)
+            moved = self._moved(self.state[envs], action, noop, rng)
+            # In a new array: a task may return its states as observations.
+            self._state = self.state.copy()
+            self._state[envs], reward[envs], terminated[envs] = moved
+        return reward, terminated
+
+    def _noop(self, noop: Mask, action: Ints, envs: NDArray[np.intp]) -> Mask:
+        """Return where actions are unavailable, or raise an error about them."""
+        if self._raises and noop.any():
+            culprits = envs[noop].tolist()
+            raise unavailable_action_error(
+                action[noop][0],
+                self.mask[culprits[0]],
+                culprits if self._num_envs > 1 else None,
+            )
+        return noop
+
+    def _moved(
+        self, before: States, action: Ints, noop: Mask | None, rng: Generator
+    ) -> tuple[States, Floats, Mask]:
+        """Return where actions and no-ops lead, their rewards and terminations."""
+        state, reward, terminated = self.task.transition(before, action, rng)
+        if noop is not None:
+            state[noop], terminated[noop] = self.task.idle(before[noop])
+            reward[noop] = self._noop_reward
+        return state, reward, terminated
+
+    def draw(self) -> None:
+        """Draw the next action set of every environment."""
+        self._mask = self._sets.advance(*self._distribution_inputs(self.state))
+
+    def draw_and_restart(
+        self, ended: NDArray[np.intp], rng: Generator
+    ) -> tuple[States, Mask]:
+        """Draw the next action sets, and start new episodes in some environments.
+
+        One call for both: at every step some of many environments start again.
+
+        Returns:
+            States and action sets of all environments before the new episodes.
+        """
+        num_envs, num_ended = self._num_envs, len(ended)
+        state = np.concatenate([self.state, self.task.reset(num_ended, rng)])
+        mask = self._sets.advance(*self._distribution_inputs(state), ended)
+        rows = self._rows.copy()
+        rows[ended] = np.arange(num_envs, num_envs + num_ended)
+        self._state, self._mask = state.take(rows, axis=0), mask.take(rows, axis=0)
+        return state[:num_envs], mask[:num_envs]
+
+    def observe(self) -> Observation:
+        """Return the observations of all environments, batched."""
+        return self._join(self.task.observe(self.state), self.mask)
+
+    def observe_each(self, state: States, mask: Mask) -> Sequence[Observation]:
+        """Return the observations of some states and action sets, one by one."""
+        observations = self.task.observe(state)
+        if self.mask_in_observation:
+            return each_with_mask(observations, mask)
+        return each_observation(observations)
 
     def observe_first(self) -> Observation:
         """Return the observation of the first environment alone."""
         # Cut out before the mask joins it: a third faster than to cut the dict.
-        observation = observation_at(self.task.observe(self.state), 0)
+        observation = each_observation(self.task.observe(self.state))[0]
         return self._join(observation, self.mask[0])
 
     def tabular(self) -> "TabularSASMDP":
@@ -173,11 +235,12 @@ class TaskBatch:
         return possible is not None and self.action_sets.stays_within(possible)
 
 
-def observation_at(batch: Observation, row: int) -> Observation:
-    """Return one of the observations of a batch, as `TaskBatch.observe` returns it."""
-    if isinstance(batch, dict):
-        return {key: values[row] for key, values in batch.items()}
-    return batch[row]
+def each_observation(batch: Observation) -> Sequence[Observation]:
+    """Return the observations of a batch one by one, as `Task.observe` returns them."""
+    if not isinstance(batch, dict):
+        return batch
+    rows = zip(*batch.values(), strict=True)
+    return [dict(zip(batch, row, strict=True)) for row in rows]
 
 
 def _check_one_distribution(task_kwargs: dict[str, Any]) -> None:

@@ -112,7 +112,8 @@ class SASEnv(gym.Env[Observation, SupportsIndex]):
         if not self._playing:
             raise ResetNeeded("call reset() before step(): no episode is running")
         actions = np.array([self._checked(action)])
-        reward, terminated = self._batch.step(actions, self.np_random)
+        reward, terminated = self._batch.move(actions, self.np_random)
+        self._batch.draw()
         ended = bool(terminated[0])
         self._playing = not ended
         observation, info = self._observe()

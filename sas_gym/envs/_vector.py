@@ -1,8 +1,10 @@
 """A task as a Gymnasium vector environment."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from gymnasium.error import ResetNeeded
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import ArrayLike, NDArray
@@ -10,28 +12,31 @@ from numpy.typing import ArrayLike, NDArray
 from sas_gym._arguments import check_integer
 from sas_gym._types import Ints, Mask
 from sas_gym.action_sets import ActionSets
-from sas_gym.envs._batch import Observation, TaskBatch, TaskLike, observation_at
+from sas_gym.envs._batch import Observation, TaskBatch, TaskLike
 from sas_gym.envs._single import check_render_mode
 from sas_gym.masks import MASK_KEY, OnUnavailable, int_mask
-from sas_gym.tasks._task import Task
+from sas_gym.tasks._task import States, Task
 
 if TYPE_CHECKING:
     from sas_gym.planning._tabular import TabularSASMDP
     from sas_gym.rendering import Frame
 
 
+_NOWHERE = np.empty(0, dtype=np.intp)
+
+
 class SASVectorEnv(VectorEnv[Observation, ArrayLike, NDArray[Any]]):
     """N environments of one task, stepped together without a loop.
 
-    An environment that ends an episode starts the next one in the same step, as with
-    `SyncVectorEnv` in the mode `AutoresetMode.SAME_STEP`. With one environment it
-    replays `SASEnv` exactly. The infos are Gymnasium's:
+    By default an environment that ends an episode starts the next one in the same step.
+    With one environment it replays `SyncVectorEnv` of a `SASEnv` exactly, in every mode
+    of autoreset. The infos are Gymnasium's:
 
     * `action_mask`: the current action sets as int8, one row per environment;
       `_action_mask`: which environments provide theirs, here all.
-    * `final_obs`, `final_info`, when an episode has ended: the last observation (an
-      object per environment, `None` where none ended) and its `action_mask`;
-      `_final_obs`, `_final_info`: where an episode ended.
+    * `final_obs`, `final_info`, when an episode has ended and another one started: the
+      last observation (an object per environment, `None` where none ended) and its
+      `action_mask`; `_final_obs`, `_final_info`: where an episode ended.
 
     `gymnasium.make_vec(id, num_envs, ...)` takes every argument below but `task`.
 
@@ -49,9 +54,10 @@ class SASVectorEnv(VectorEnv[Observation, ArrayLike, NDArray[Any]]):
             (`"noop"`: a step passes, and the state stays, see `Task.idle`).
         unavailable_penalty: What such a no-op costs beyond the task's idle reward.
         render_mode: `"rgb_array"` or `None`.
-        autoreset_mode: Must be `AutoresetMode.SAME_STEP`; for another mode make single
-            environments, by `gymnasium.make_vec(id, num_envs, "sync",
-            vector_kwargs={"autoreset_mode": ...})`.
+        autoreset_mode: When a new episode starts, as with `SyncVectorEnv`: in the step
+            that ends another (`SAME_STEP`, which `sas_agents` needs), in the step after
+            it, whose action is ignored (`NEXT_STEP`, for Gymnasium's wrappers of vector
+            observations), or when `reset` is called (`DISABLED`).
         **task_kwargs: The rest goes to the task's class: see Arguments on its page, for
             instance `help(sas_gym.Maze)`.
 
@@ -83,10 +89,11 @@ class SASVectorEnv(VectorEnv[Observation, ArrayLike, NDArray[Any]]):
         **task_kwargs: Any,
     ) -> None:
         check_render_mode(render_mode, self.metadata["render_modes"])
-        _check_autoreset_mode(autoreset_mode)
         check_integer("num_envs", num_envs, least=1)
         if max_episode_steps is not None:
             check_integer("max_episode_steps", max_episode_steps, least=1)
+        mode = AutoresetMode(autoreset_mode)
+        self.metadata = {**self.metadata, "autoreset_mode": mode}
         self._batch = TaskBatch(
             task,
             num_envs,
@@ -103,8 +110,13 @@ class SASVectorEnv(VectorEnv[Observation, ArrayLike, NDArray[Any]]):
         self.action_space = batch_space(self.single_action_space, num_envs)
         self.render_mode = render_mode
         self.max_episode_steps = max_episode_steps
-        self._limit = max_episode_steps or np.inf
+        # An array, as NumPy takes longer over a number.
+        self._limit = np.array(max_episode_steps or np.iinfo(np.int64).max)
         self._elapsed = np.zeros(num_envs, dtype=np.int64)
+        self._everywhere = np.ones(num_envs, dtype=bool)
+        self._same_step = mode is AutoresetMode.SAME_STEP
+        # Where an episode ended and, with another mode, was not restarted yet.
+        self._over = _NOWHERE
 
     @property
     def task(self) -> Task:
@@ -117,48 +129,76 @@ class SASVectorEnv(VectorEnv[Observation, ArrayLike, NDArray[Any]]):
         return self._batch.action_sets
 
     def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+        self,
+        *,
+        seed: int | Sequence[int] | None = None,
+        options: dict[str, Any] | None = None,
     ) -> tuple[Observation, dict[str, Any]]:
         """Start an episode in every environment, or in some.
 
         Args:
-            seed: One seed for all environments, which draw from one stream.
+            seed: One seed for all environments, or a list with one per environment. The
+                action sets of an environment with a seed of its own are those of a
+                single environment with that seed; the dynamics of all environments draw
+                from one stream, to which all seeds contribute.
             options: `{"reset_mask": mask}` resets only the environments where the
                 boolean mask is true, as in Gymnasium; there are no other options.
         """
-        if not (seed is None or isinstance(seed, int | np.integer)):
-            raise ValueError(
-                f"seed must be one integer for all environments, got {seed!r}: they "
-                "draw from one stream. For a seed per environment make single ones, by "
-                "gymnasium.make_vec(id, num_envs, 'sync')"
-            )
+        self._check_seed(seed)
         reset_mask = (options or {}).get("reset_mask")
         if reset_mask is not None:
             return self._reset_some(reset_mask, seed)
-        super().reset(seed=seed)
+        if isinstance(seed, Sequence):
+            self.np_random = np.random.default_rng(seed)
+        else:
+            super().reset(seed=seed)
         self._batch.reset_all(seed, self.np_random)
         self._elapsed[:] = 0
+        self._over = _NOWHERE
         return self._batch.observe(), self._infos()
 
     def step(
         self, actions: ArrayLike
     ) -> tuple[Observation, NDArray[Any], NDArray[Any], NDArray[Any], dict[str, Any]]:
         """Take one action per environment, each in its action set."""
-        reward, terminated = self._batch.step(self._checked(actions), self.np_random)
+        array, over = self._checked(actions), self._over
+        if over.size:
+            running, rng = self._running(), self.np_random
+            reward, terminated = self._batch.move_some(running, array, rng)
+        else:
+            reward, terminated = self._batch.move(array, self.np_random)
         self._elapsed += 1
         truncated = self._elapsed >= self._limit
         done = terminated | truncated
         ended = done.nonzero()[0]
+        restarted = ended if self._same_step else over
         infos: dict[str, Any] = {}
+        if restarted.size:
+            last = self._batch.draw_and_restart(restarted, self.np_random)
+            if self._same_step:
+                infos = self._final_infos(ended, done, *last)
+        else:
+            self._batch.draw()
         if ended.size:
-            infos = self._final_infos(ended, done)
-            self._batch.reset_at(ended, self.np_random)
-            self._elapsed[ended] = 0
+            # The step that only restarts an episode is not counted.
+            self._elapsed[ended] = 0 if self._same_step else -1
+        if not self._same_step:
+            self._over = ended
         infos |= self._infos()
         return self._batch.observe(), reward, terminated, truncated, infos
 
+    def _running(self) -> NDArray[np.intp]:
+        """Return the environments whose episodes were not ended by an earlier step."""
+        over = self._over
+        if self.metadata["autoreset_mode"] is AutoresetMode.DISABLED:
+            raise ResetNeeded(
+                f"the episodes of environments {over.tolist()} have ended: call "
+                "reset(options={'reset_mask': ...}) with their booleans true"
+            )
+        return np.delete(np.arange(self.num_envs), over)
+
     def _reset_some(
-        self, reset_mask: NDArray[Any], seed: int | None
+        self, reset_mask: NDArray[Any], seed: Any
     ) -> tuple[Observation, dict[str, Any]]:
         """Start an episode where a mask says so; the others go on."""
         mask = np.asarray(reset_mask)
@@ -174,6 +214,7 @@ class SASVectorEnv(VectorEnv[Observation, ArrayLike, NDArray[Any]]):
         envs = mask.nonzero()[0]
         self._batch.reset_at(envs, self.np_random)
         self._elapsed[envs] = 0
+        self._over = self._over[~mask[self._over]]
         return self._batch.observe(), self._infos()
 
     def action_masks(self) -> Mask:
@@ -213,34 +254,43 @@ class SASVectorEnv(VectorEnv[Observation, ArrayLike, NDArray[Any]]):
             )
         return array
 
-    def _infos(self) -> dict[str, Any]:
-        everywhere = np.ones(self.num_envs, dtype=bool)
-        return {MASK_KEY: int_mask(self._batch.mask), f"_{MASK_KEY}": everywhere}
+    def _check_seed(self, seed: Any) -> None:
+        """Raise `ValueError` unless it is a seed, or one per environment."""
+        seeds = seed if isinstance(seed, Sequence) else [0 if seed is None else seed]
+        if not all(isinstance(each, int | np.integer) for each in seeds):
+            raise ValueError(
+                f"seed must be an integer, or a list of integers, got {seed!r}"
+            )
+        if isinstance(seed, Sequence) and len(seed) != self.num_envs:
+            raise ValueError(
+                f"a list of seeds must have one per environment, {self.num_envs}; got "
+                f"{len(seed)}"
+            )
 
-    def _final_infos(self, ended: NDArray[np.intp], done: Mask) -> dict[str, Any]:
+    def _infos(self) -> dict[str, Any]:
+        return {
+            MASK_KEY: int_mask(self._batch.mask),
+            f"_{MASK_KEY}": self._everywhere.copy(),
+        }
+
+    def _final_infos(
+        self, ended: NDArray[np.intp], done: Mask, state: States, mask: Mask
+    ) -> dict[str, Any]:
         """Return the last observation and info of the episodes that ended.
 
         Gymnasium wants these observations as one object per environment: it is the only
         loop over environments here, and it runs over the ended ones alone.
         """
-        last = self._batch.observe(ended)
+        last = self._batch.observe_each(
+            state.take(ended, axis=0), mask.take(ended, axis=0)
+        )
         final_obs = np.empty(self.num_envs, dtype=object)
-        for row, env in enumerate(ended.tolist()):
-            final_obs[env] = observation_at(last, row)
-        mask = np.zeros((self.num_envs, self.task.num_actions), dtype=np.int8)
-        mask[ended] = self._batch.mask[ended]
+        for env, observation in zip(ended.tolist(), last, strict=True):
+            final_obs[env] = observation
+        final_mask = int_mask(mask & done[:, None])
         return {
             "final_obs": final_obs,
             "_final_obs": done,
-            "final_info": {MASK_KEY: mask, f"_{MASK_KEY}": done},
+            "final_info": {MASK_KEY: final_mask, f"_{MASK_KEY}": done},
             "_final_info": done,
         }
-
-
-def _check_autoreset_mode(mode: AutoresetMode | str) -> None:
-    if mode not in (AutoresetMode.SAME_STEP, AutoresetMode.SAME_STEP.value):
-        raise ValueError(
-            f"autoreset_mode must be AutoresetMode.SAME_STEP, got {mode!r}: for other "
-            "modes make single environments, by gymnasium.make_vec(id, num_envs, "
-            f"'sync', vector_kwargs={{'autoreset_mode': {mode!s}}})"
-        )

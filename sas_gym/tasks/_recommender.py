@@ -153,6 +153,11 @@ class Recommender(Task):
         self.pull: Floats = min_pull + (1 - min_pull) * pull
         # Each topic as a context: 1 for itself, 0 for the others and the attention.
         self._unit_context = np.eye(num_topics, num_topics + 1)
+        # The attention after one more recommendation, by the number that is left.
+        counts = np.arange(num_recommendations + 1)
+        self._attention_left = np.maximum(counts - 1, 0) / num_recommendations
+        # What a refusal of each topic leaves of a context.
+        self._left_by_refusal = 1 - fatigue * self._unit_context
 
     def reset(self, num_envs: int, rng: Generator) -> States:
         """Draw new users, each with a favourite topic."""
@@ -236,13 +241,12 @@ class Recommender(Task):
             bought: Whether it was bought.
         """
         product, bought = np.asarray(product), np.asarray(bought)[..., None]
-        is_topic = self._unit_context.take(self.topic[product], axis=0)
-        is_complement = self._unit_context.take(self.complement[product], axis=0)
-        pulled = state + self.pull[product][..., None] * (is_complement - state)
-        tired = state * (1 - self.fatigue * is_topic)
+        target = self._unit_context.take(self.complement[product], axis=0)
+        pulled = state + self.pull[product][..., None] * (target - state)
+        tired = state * self._left_by_refusal.take(self.topic[product], axis=0)
         # With the attention, too, as if it were an interest: it is replaced at once.
         drifted: Floats = np.where(bought, pulled, tired)
-        drifted[..., -1:] = self._attention_after(state[..., -1:])
+        drifted[..., -1] = self._attention_after(state[..., -1])
         return drifted
 
     def _attention_after(
@@ -250,6 +254,6 @@ class Recommender(Task):
     ) -> Float[NDArray[Any], "*N"]:
         """Return the attention that is left after one more recommendation."""
         # Counted in whole recommendations, so that no rounding error adds up.
-        left = np.rint(attention * self.num_recommendations) - 1
-        remaining: Floats = np.maximum(left, 0) / self.num_recommendations
+        count = np.rint(attention * self.num_recommendations).astype(np.intp)
+        remaining: Floats = self._attention_left.take(count)
         return remaining

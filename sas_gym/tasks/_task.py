@@ -94,8 +94,8 @@ class Task(ABC):
         return state, np.zeros(len(state), dtype=bool)
 
     def observe(self, state: States) -> States:
-        """Return the observation of each state: by default, the state itself."""
-        return state
+        """Return the observation of each state: by default, a copy of the state."""
+        return state.copy()
 
     def possible(self, state: States) -> Bool[Mask, "N A"] | None:
         """Return the actions that exist in each state, or `None` for all of them.
