@@ -11,13 +11,15 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 from stable_baselines3.common.base_class import BaseAlgorithm
-from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.callbacks import BaseCallback, ConvertCallback
 from stable_baselines3.common.policies import BasePolicy
+from stable_baselines3.common.type_aliases import MaybeCallback
 from stable_baselines3.common.vec_env import VecEnv
 
 from sas_agents._checks import (
     ArrayObs,
     check_finite,
+    check_finite_tensor,
     check_observations,
     check_settings,
     check_spaces,
@@ -159,6 +161,17 @@ class MaskedAlgorithm(BaseAlgorithm):
         self._check_reset(self._last_obs)
         return arguments
 
+    def _init_callback(
+        self, callback: MaybeCallback, progress_bar: bool = False
+    ) -> BaseCallback:
+        """Let the checks come first: every loop calls its callbacks at every step."""
+        given = callback if isinstance(callback, list) else [callback]
+        callbacks = [
+            one if isinstance(one, BaseCallback) else ConvertCallback(one)
+            for one in given
+        ]
+        return super()._init_callback([LearningChecks(), *callbacks], progress_bar)
+
     def _check_reset(self, obs: Any) -> None:
         """Raise `ValueError` for first observations that nothing can be learned from.
 
@@ -231,6 +244,43 @@ class MaskedAlgorithm(BaseAlgorithm):
     ) -> tuple[NDArray[Any], tuple[NDArray[Any], ...] | None]:
         """Choose actions for observations that carry their masks."""
         return super().predict(masked, state, episode_start, deterministic)
+
+
+class LearningChecks(BaseCallback):
+    """Stops learning where it would go wrong silently, whatever the algorithm's loop.
+
+    A step is checked before it is kept, and the weights after each update.
+    """
+
+    model: MaskedAlgorithm
+
+    def _on_training_start(self) -> None:
+        self._num_updates = self.model._n_updates
+
+    def _on_step(self) -> bool:
+        seen = self.locals
+        self.model._check_step(
+            seen["new_obs"], seen["rewards"], seen["dones"], seen["infos"]
+        )
+        return True
+
+    def _on_rollout_start(self) -> None:
+        self._check_weights()
+
+    def _on_training_end(self) -> None:
+        self._check_weights()
+
+    def _check_weights(self) -> None:
+        if self.model._n_updates == self._num_updates:
+            return
+        self._num_updates = self.model._n_updates
+        for name, weights in self.model.policy.named_parameters():
+            check_finite_tensor(
+                f"the weights {name} are",
+                weights,
+                self.num_timesteps,
+                "check rewards and observations, or lower learning_rate",
+            )
 
 
 def require_mask(

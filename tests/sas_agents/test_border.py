@@ -10,6 +10,7 @@ from gymnasium import spaces
 from helpers.agents import (
     EPISODE_STEPS,
     Masked,
+    all_agents,
     assert_same,
     every_agent,
     everything_learned,
@@ -22,7 +23,7 @@ from stable_baselines3.common.policies import ActorCriticPolicy
 from stable_baselines3.common.vec_env import DummyVecEnv
 from stable_baselines3.dqn.policies import DQNPolicy
 
-from sas_agents import SASNPG, SASPG, SASQ
+from sas_agents import SASNPG, SASPG, SASQ, MaskedPPO, MaskedQRDQN, MaskedTRPO
 from sas_gym.masks import MASK_KEY
 
 
@@ -59,7 +60,7 @@ def mask(*values: float) -> dict[str, Any]:
     return {MASK_KEY: np.array(values)}
 
 
-@every_agent
+@all_agents
 @pytest.mark.parametrize("when", ["reset", "step 2"])
 @pytest.mark.parametrize(
     ("fault", "message"),
@@ -76,7 +77,7 @@ def test_mask_in_observation_is_checked(agent, when, fault, message):
         model.learn(40)
 
 
-@every_agent
+@all_agents
 def test_empty_final_mask_is_harmless(agent):
     """Board games end with nothing to do: the weights stay finite."""
     model = make_agent(agent, MaskInside(end=mask(0, 0, 0))).learn(60)
@@ -84,7 +85,7 @@ def test_empty_final_mask_is_harmless(agent):
     assert all(th.isfinite(p).all() for p in model.policy.parameters())
 
 
-@every_agent
+@all_agents
 @pytest.mark.parametrize("wrong", [np.nan, np.inf])
 def test_reward_that_is_not_finite_stops_learning(agent, wrong):
     model = make_agent(agent, MaskInside(reward=wrong))
@@ -94,13 +95,59 @@ def test_reward_that_is_not_finite_stops_learning(agent, wrong):
         model.learn(40)
 
 
-@every_agent
+@all_agents
 @pytest.mark.parametrize("when", ["reset", "step 2", "end"])
 def test_observation_that_is_not_finite_stops_learning(agent, when):
     fault = {"observation": np.array([0, np.nan], np.float32)}
     model = make_agent(agent, MaskInside(**{when: fault}))
     with pytest.raises(ValueError, match=r"observation\['observation'\] is not finite"):
         model.learn(40)
+
+
+NOT_FINITE = "(are|is) not finite|beyond single precision"
+
+
+@all_agents
+def test_weights_never_become_nan_silently(agent):
+    """The largest observation that is finite makes numbers that are not."""
+    fault = {"observation": np.array([0, 3e38], np.float32)}
+    model = make_agent(agent, MaskInside(**{"step 2": fault}))
+    with pytest.raises(ValueError, match=NOT_FINITE):
+        model.learn(300)
+
+
+@pytest.mark.parametrize("agent", [MaskedPPO, MaskedTRPO, MaskedQRDQN])
+def test_overflow_of_the_returns_is_named(agent):
+    model = make_agent(agent, MaskInside(reward=3e38))
+    with pytest.raises(ValueError, match=NOT_FINITE):
+        model.learn(300)
+
+
+def test_divergence_of_sas_q_is_named():
+    """Its scale follows the targets as long as these are single-precision numbers."""
+    model = make_agent(SASQ, learning_rate=1e10)
+    with pytest.raises(ValueError, match="the targets have grown to .* beyond single"):
+        model.learn(1000)
+
+
+@all_agents
+def test_user_callbacks_of_every_kind_are_called(agent):
+    """They come after the checks, whether functions, objects or lists of these."""
+    calls: list[str] = []
+
+    def note(_locals: Any, _globals: Any) -> bool:
+        calls.append("function")
+        return True
+
+    class Note(BaseCallback):
+        def _on_step(self) -> bool:
+            calls.append("object")
+            return True
+
+    for callback in (None, note, Note(), [Note(), Note()]):
+        make_agent(agent, make_maze(1)).learn(32, callback)
+    assert calls.count("function") >= 32
+    assert calls.count("object") == 3 * calls.count("function")
 
 
 @every_agent
