@@ -190,7 +190,8 @@ def check_finite_tensor(
         num_timesteps: Number of steps taken so far.
         cure: What may help.
     """
-    if not values.isfinite().all():
+    # A finite sum has finite terms, and takes a tenth of the time of looking at each.
+    if not (values.sum().isfinite() or values.isfinite().all()):
         raise ValueError(
             f"{name} not finite (NaN or infinite) after {num_timesteps} steps: {cure}"
         )

@@ -126,7 +126,7 @@ def test_overflow_of_the_returns_is_named(agent):
 def test_divergence_of_sas_q_is_named():
     """Its scale follows the targets as long as these are single-precision numbers."""
     model = make_agent(SASQ, learning_rate=1e10)
-    with pytest.raises(ValueError, match="the targets have grown to .* beyond single"):
+    with pytest.raises(ValueError, match="the targets have grown to"):
         model.learn(1000)
 
 
