@@ -1,7 +1,8 @@
 """The base class of all agents: masks in, actions inside the action sets out."""
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from io import BufferedIOBase
 from pathlib import Path
 from typing import Any, Self
@@ -18,8 +19,8 @@ from stable_baselines3.common.vec_env import VecEnv
 
 from sas_agents._checks import (
     ArrayObs,
+    LearningChecks,
     check_finite,
-    check_finite_tensor,
     check_observations,
     check_settings,
     check_spaces,
@@ -131,8 +132,10 @@ class MaskedAlgorithm(BaseAlgorithm):
         seed it again: the episodes of the first training would be played again. So pass
         another seed, `load(path, env=env, seed=1)`, or, if `env` is still as the
         training left it, `load(path, env=env, seed=None, force_reset=False)`, which
-        continues as if it had never stopped. `SASQ` also needs
-        `save_replay_buffer` and `load_replay_buffer`.
+        continues as if it had never stopped. `SASQ` and `MaskedQRDQN` also need
+        `save_replay_buffer` and `load_replay_buffer`, and, to go on to the last bit,
+        NumPy's global state, from which Stable-Baselines3's replay buffer draws; the
+        stock on-policy algorithms (`MaskedPPO` and so on) torch's state, and NumPy's.
 
         Args:
             path: Where to; `.zip` is added to a name without a suffix.
@@ -142,17 +145,8 @@ class MaskedAlgorithm(BaseAlgorithm):
         if isinstance(path, BufferedIOBase):
             super().save(path, exclude, include)
             return
-        target = Path(path)
-        if not target.suffix:  # as Stable-Baselines3 names it
-            target = Path(f"{path}.zip")
-        target.parent.mkdir(parents=True, exist_ok=True)
-        unfinished = target.with_name(f"{target.name}.{os.getpid()}.tmp")
-        try:
-            with unfinished.open("wb") as file:
-                super().save(file, exclude, include)
-            os.replace(unfinished, target)
-        finally:
-            unfinished.unlink(missing_ok=True)
+        with whole_file(path, "zip") as file:
+            super().save(file, exclude, include)
 
     def _setup_learn(
         self, total_timesteps: int, *args: Any, **kwargs: Any
@@ -246,41 +240,25 @@ class MaskedAlgorithm(BaseAlgorithm):
         return super().predict(masked, state, episode_start, deterministic)
 
 
-class LearningChecks(BaseCallback):
-    """Stops learning where it would go wrong silently, whatever the algorithm's loop.
+@contextmanager
+def whole_file(path: str | Path, suffix: str) -> Iterator[BufferedIOBase]:
+    """Open a file to write, which takes its place only when it is complete.
 
-    A step is checked before it is kept, and the weights after each update.
+    Args:
+        path: Its place.
+        suffix: Added to a name without one, as Stable-Baselines3 does.
     """
-
-    model: MaskedAlgorithm
-
-    def _on_training_start(self) -> None:
-        self._num_updates = self.model._n_updates
-
-    def _on_step(self) -> bool:
-        seen = self.locals
-        self.model._check_step(
-            seen["new_obs"], seen["rewards"], seen["dones"], seen["infos"]
-        )
-        return True
-
-    def _on_rollout_start(self) -> None:
-        self._check_weights()
-
-    def _on_training_end(self) -> None:
-        self._check_weights()
-
-    def _check_weights(self) -> None:
-        if self.model._n_updates == self._num_updates:
-            return
-        self._num_updates = self.model._n_updates
-        for name, weights in self.model.policy.named_parameters():
-            check_finite_tensor(
-                f"the weights {name} are",
-                weights,
-                self.num_timesteps,
-                "check rewards and observations, or lower learning_rate",
-            )
+    target = Path(path)
+    if not target.suffix:
+        target = Path(f"{path}.{suffix}")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = target.with_name(f"{target.name}.{os.getpid()}.tmp")
+    try:
+        with unfinished.open("wb") as file:
+            yield file
+        os.replace(unfinished, target)
+    finally:
+        unfinished.unlink(missing_ok=True)
 
 
 def require_mask(

@@ -1,5 +1,7 @@
 """Epsilon-greedy exploration inside the action set."""
 
+from io import BufferedIOBase
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,7 +11,7 @@ from stable_baselines3.common.noise import ActionNoise
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.utils import obs_as_tensor
 
-from sas_agents._algorithm import MaskedAlgorithm
+from sas_agents._algorithm import MaskedAlgorithm, whole_file
 from sas_gym.masks import MASK_KEY, sample_actions
 
 
@@ -61,6 +63,18 @@ class MaskedExploration(MaskedAlgorithm, OffPolicyAlgorithm):
                 )
             actions = np.where(explores, actions, greedy.cpu().numpy())
         return actions, actions
+
+    def save_replay_buffer(self, path: str | Path | BufferedIOBase) -> None:
+        """Save the replay buffer, whole or not at all, as `save` does.
+
+        Args:
+            path: Where to; `.pkl` is added to a name without a suffix.
+        """
+        if isinstance(path, BufferedIOBase):
+            super().save_replay_buffer(path)
+            return
+        with whole_file(path, "pkl") as file:
+            super().save_replay_buffer(file)
 
     def _explores(self, num_envs: int, probability: float) -> NDArray[np.bool_]:
         """Draw which environments take a random action."""

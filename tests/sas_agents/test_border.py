@@ -1,5 +1,6 @@
 """What an environment or a user may pass an agent: checked once, where it enters."""
 
+from io import BytesIO
 from typing import Any
 
 import gymnasium as gym
@@ -153,7 +154,8 @@ def test_user_callbacks_of_every_kind_are_called(agent):
 @every_agent
 def test_mask_space_of_wrong_size(agent):
     env = MaskInside()
-    env.observation_space["action_mask"] = spaces.MultiBinary((1, 3))  # type: ignore
+    assert isinstance(env.observation_space, spaces.Dict)
+    env.observation_space.spaces[MASK_KEY] = spaces.MultiBinary((1, 3))
     with pytest.raises(ValueError, match=r"there are 3 actions: make it .*Binary\(3\)"):
         make_agent(agent, env)
 
@@ -213,10 +215,10 @@ def test_wrong_net_arch_is_named(agent, layers):
         make_agent(agent, policy="MlpPolicy", policy_kwargs={"net_arch": layers})
 
 
-@every_agent
+@all_agents
 @pytest.mark.parametrize("policy", [ActorCriticPolicy, DQNPolicy, 3])
 def test_foreign_policy_class_is_refused(agent, policy):
-    with pytest.raises(ValueError, match=r"or a subclass of sas_agents\.SAS"):
+    with pytest.raises(ValueError, match=r"or a subclass of sas_agents\.(SAS|Masked)"):
         make_agent(agent, policy=policy)
 
 
@@ -228,6 +230,19 @@ def test_actions_not_counted_from_0_are_refused(agent):
             make_agent(agent, given)
 
 
+def test_vectors_of_actions_not_counted_from_0_are_refused():
+    actions = spaces.MultiDiscrete([2, 3], start=[0, 1])
+    with pytest.raises(ValueError, match=r"action \+ \[0, 1\].*Discrete\(\[2, 3\]\)"):
+        make_agent(MaskedPPO, Masked(spaces.Box(0, 1, (2,)), actions))
+
+
+@every_agent
+def test_vectors_not_counted_from_0_are_refused(agent):
+    space = spaces.MultiDiscrete([4, 5], start=[2, 0])
+    with pytest.raises(ValueError, match=r"subtracts \[2, 0\], with .*\(\[4, 5\]\)"):
+        make_agent(agent, Masked(space))
+
+
 @every_agent
 @pytest.mark.parametrize("in_dict", [False, True])
 def test_observations_not_counted_from_0_are_refused(agent, in_dict):
@@ -237,14 +252,14 @@ def test_observations_not_counted_from_0_are_refused(agent, in_dict):
         make_agent(agent, Masked(space))
 
 
-@every_agent
+@all_agents
 @pytest.mark.parametrize("rate", [-1.0, np.nan, np.inf, "fast"])
 def test_learning_rate_is_checked(agent, rate):
     with pytest.raises(ValueError, match="learning_rate must be a finite number of"):
         make_agent(agent, learning_rate=rate)
 
 
-@every_agent
+@all_agents
 @pytest.mark.parametrize("gamma", [-0.1, 1.1, np.nan])
 def test_gamma_is_checked(agent, gamma):
     with pytest.raises(ValueError, match=r"gamma must be a finite number in \[0, 1\]"):
@@ -277,6 +292,8 @@ def test_gamma_is_checked(agent, gamma):
         (SASQ, "exploration_initial_eps", 1.5),
         (SASQ, "exploration_final_eps", -0.1),
         (SASQ, "max_grad_norm", np.nan),
+        (MaskedPPO, "ent_coef", np.nan),
+        (MaskedPPO, "vf_coef", np.inf),
     ],
 )
 def test_silently_wrong_setting_is_named(agent, option, value):
@@ -350,3 +367,33 @@ def test_interrupted_save_keeps_the_old_one(agent, name, tmp_path, monkeypatch):
         model.save(tmp_path / name)
     assert saved.read_bytes() == before
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == [saved]
+
+
+@pytest.mark.parametrize("agent", [SASQ, MaskedQRDQN])
+@pytest.mark.parametrize("name", ["buffer", "buffer.pickle"])
+def test_interrupted_save_keeps_the_old_replay_buffer(
+    agent, name, tmp_path, monkeypatch
+):
+    model = make_agent(agent).learn(40)
+    model.save_replay_buffer(tmp_path / name)
+    (saved,) = tmp_path.iterdir()
+    before = saved.read_bytes()
+
+    def die(_buffer: Any, file: Any, **_options: Any) -> None:
+        file.write(b"half of it")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("stable_baselines3.common.save_util.pickle.dump", die)
+    with pytest.raises(KeyboardInterrupt):
+        model.save_replay_buffer(tmp_path / name)
+    assert saved.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [saved]
+
+
+def test_replay_buffer_goes_into_an_open_file():
+    model, file = make_agent(SASQ).learn(40), BytesIO()
+    model.save_replay_buffer(file)
+    file.seek(0)
+    size = model.replay_buffer.size()
+    model.load_replay_buffer(file)
+    assert model.replay_buffer.size() == size > 0
