@@ -231,7 +231,7 @@ class LearningChecks(BaseCallback):
 
     model: "MaskedAlgorithm"
 
-    def _on_training_start(self) -> None:
+    def _init_callback(self) -> None:
         self._num_updates = self.model._n_updates
 
     def _on_step(self) -> bool:
