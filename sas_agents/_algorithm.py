@@ -1,7 +1,8 @@
 """The base class of all agents: masks in, actions inside the action sets out."""
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from io import BufferedIOBase
 from pathlib import Path
 from typing import Any, Self
@@ -11,12 +12,14 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 from stable_baselines3.common.base_class import BaseAlgorithm
-from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.callbacks import BaseCallback, ConvertCallback
 from stable_baselines3.common.policies import BasePolicy
+from stable_baselines3.common.type_aliases import MaybeCallback
 from stable_baselines3.common.vec_env import VecEnv
 
 from sas_agents._checks import (
     ArrayObs,
+    LearningChecks,
     check_finite,
     check_observations,
     check_settings,
@@ -129,8 +132,10 @@ class MaskedAlgorithm(BaseAlgorithm):
         seed it again: the episodes of the first training would be played again. So pass
         another seed, `load(path, env=env, seed=1)`, or, if `env` is still as the
         training left it, `load(path, env=env, seed=None, force_reset=False)`, which
-        continues as if it had never stopped. `SASQ` also needs
-        `save_replay_buffer` and `load_replay_buffer`.
+        continues as if it had never stopped. `SASQ` and `MaskedQRDQN` also need
+        `save_replay_buffer` and `load_replay_buffer`, and, to go on to the last bit,
+        NumPy's global state, from which Stable-Baselines3's replay buffer draws; the
+        stock on-policy algorithms (`MaskedPPO` and so on) torch's state, and NumPy's.
 
         Args:
             path: Where to; `.zip` is added to a name without a suffix.
@@ -140,17 +145,8 @@ class MaskedAlgorithm(BaseAlgorithm):
         if isinstance(path, BufferedIOBase):
             super().save(path, exclude, include)
             return
-        target = Path(path)
-        if not target.suffix:  # as Stable-Baselines3 names it
-            target = Path(f"{path}.zip")
-        target.parent.mkdir(parents=True, exist_ok=True)
-        unfinished = target.with_name(f"{target.name}.{os.getpid()}.tmp")
-        try:
-            with unfinished.open("wb") as file:
-                super().save(file, exclude, include)
-            os.replace(unfinished, target)
-        finally:
-            unfinished.unlink(missing_ok=True)
+        with whole_file(path, "zip") as file:
+            super().save(file, exclude, include)
 
     def _setup_learn(
         self, total_timesteps: int, *args: Any, **kwargs: Any
@@ -158,6 +154,17 @@ class MaskedAlgorithm(BaseAlgorithm):
         arguments = super()._setup_learn(total_timesteps, *args, **kwargs)
         self._check_reset(self._last_obs)
         return arguments
+
+    def _init_callback(
+        self, callback: MaybeCallback, progress_bar: bool = False
+    ) -> BaseCallback:
+        """Let the checks come first: every loop calls its callbacks at every step."""
+        given = callback if isinstance(callback, list) else [callback]
+        callbacks = [
+            one if isinstance(one, BaseCallback) else ConvertCallback(one)
+            for one in given
+        ]
+        return super()._init_callback([LearningChecks(), *callbacks], progress_bar)
 
     def _check_reset(self, obs: Any) -> None:
         """Raise `ValueError` for first observations that nothing can be learned from.
@@ -231,6 +238,27 @@ class MaskedAlgorithm(BaseAlgorithm):
     ) -> tuple[NDArray[Any], tuple[NDArray[Any], ...] | None]:
         """Choose actions for observations that carry their masks."""
         return super().predict(masked, state, episode_start, deterministic)
+
+
+@contextmanager
+def whole_file(path: str | Path, suffix: str) -> Iterator[BufferedIOBase]:
+    """Open a file to write, which takes its place only when it is complete.
+
+    Args:
+        path: Its place.
+        suffix: Added to a name without one, as Stable-Baselines3 does.
+    """
+    target = Path(path)
+    if not target.suffix:
+        target = Path(f"{path}.{suffix}")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = target.with_name(f"{target.name}.{os.getpid()}.tmp")
+    try:
+        with unfinished.open("wb") as file:
+            yield file
+        os.replace(unfinished, target)
+    finally:
+        unfinished.unlink(missing_ok=True)
 
 
 def require_mask(

@@ -2,19 +2,28 @@
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
 import numpy as np
 import torch as th
 from gymnasium import spaces
 from numpy.typing import NDArray
+from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.vec_env import VecEnv, VecEnvWrapper
 
 from sas_agents._vec_env import VecMaskInObservation, VectorEnvAdapter
 from sas_gym import SASVectorEnv
-from sas_gym._arguments import check_fraction, check_integer, check_number
+from sas_gym._arguments import (
+    check_finite_number,
+    check_fraction,
+    check_integer,
+    check_number,
+)
 from sas_gym.masks import MASK_KEY, check_masks, int_mask
+
+if TYPE_CHECKING:
+    from sas_agents._algorithm import MaskedAlgorithm
 
 ArrayObs = dict[str, NDArray[Any]]
 
@@ -46,6 +55,8 @@ _SETTINGS: dict[str, Callable[[str, Any], None]] = {
     "weight_decay": check_fraction,
     "w_memory": check_fraction,
     "damping": check_number,
+    "ent_coef": check_finite_number,
+    "vf_coef": check_finite_number,
     "clip_range": check_positive,
     "target_kl": check_positive,
     "ridge": check_number,
@@ -88,21 +99,36 @@ def check_spaces(env: gym.Env[Any, Any] | VecEnv) -> None:
     from 0, and Stable-Baselines3 does not translate either.
     """
     actions = env.action_space
-    if isinstance(actions, spaces.Discrete) and actions.start != 0:
+    if offset := _offset(actions):
         raise ValueError(
             f"the actions of {actions} are not counted from 0: wrap the environment in "
-            f"gymnasium.wrappers.TransformAction(env, lambda action: action + "
-            f"{actions.start}, gymnasium.spaces.Discrete({actions.n}))"
+            f"gymnasium.wrappers.TransformAction(env, lambda action: action + {offset},"
+            f" gymnasium.spaces.{_from_0(actions)})"
         )
     for name, space in _parts(env.observation_space):
         if name == _MASK_PART and isinstance(actions, spaces.Discrete):
             _check_mask_space(space, int(actions.n))
-        if isinstance(space, spaces.Discrete) and space.start != 0:
+        if offset := _offset(space):
             raise ValueError(
                 f"{name} {space} is not counted from 0: wrap the environment in "
-                "gymnasium.wrappers.TransformObservation, which subtracts "
-                f"{space.start}, with gymnasium.spaces.Discrete({space.n})"
+                f"gymnasium.wrappers.TransformObservation, which subtracts {offset}, "
+                f"with gymnasium.spaces.{_from_0(space)}"
             )
+
+
+def _offset(space: gym.Space[Any]) -> Any:
+    """Return where a space starts to count, or `None` if at 0 or not at all."""
+    if isinstance(space, spaces.Discrete | spaces.MultiDiscrete) and np.any(
+        space.start
+    ):
+        return np.asarray(space.start).tolist()
+    return None
+
+
+def _from_0(space: Any) -> str:
+    """Return how to write a space of the same size that is counted from 0."""
+    size = space.n if isinstance(space, spaces.Discrete) else space.nvec.tolist()
+    return f"{type(space).__name__}({size})"
 
 
 def _check_mask_space(space: gym.Space[Any], num_actions: int) -> None:
@@ -190,7 +216,45 @@ def check_finite_tensor(
         num_timesteps: Number of steps taken so far.
         cure: What may help.
     """
-    if not values.isfinite().all():
+    # A finite sum has finite terms, and takes a tenth of the time of looking at each.
+    if not (values.sum().isfinite() or values.isfinite().all()):
         raise ValueError(
             f"{name} not finite (NaN or infinite) after {num_timesteps} steps: {cure}"
         )
+
+
+class LearningChecks(BaseCallback):
+    """Stops learning where it would go wrong silently, whatever the algorithm's loop.
+
+    A step is checked before it is kept, and the weights after each update.
+    """
+
+    model: "MaskedAlgorithm"
+
+    def _init_callback(self) -> None:
+        self._num_updates = self.model._n_updates
+
+    def _on_step(self) -> bool:
+        seen = self.locals
+        self.model._check_step(
+            seen["new_obs"], seen["rewards"], seen["dones"], seen["infos"]
+        )
+        return True
+
+    def _on_rollout_start(self) -> None:
+        self._check_weights()
+
+    def _on_training_end(self) -> None:
+        self._check_weights()
+
+    def _check_weights(self) -> None:
+        if self.model._n_updates == self._num_updates:
+            return
+        self._num_updates = self.model._n_updates
+        for name, weights in self.model.policy.named_parameters():
+            check_finite_tensor(
+                f"the weights {name} are",
+                weights,
+                self.num_timesteps,
+                "check rewards and observations, or lower learning_rate",
+            )

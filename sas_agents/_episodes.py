@@ -6,11 +6,11 @@ import numpy as np
 import torch as th
 from gymnasium import spaces
 from jaxtyping import Bool, Float, Int
-from numpy.typing import NDArray
 from stable_baselines3.common.buffers import BaseBuffer
 from stable_baselines3.common.utils import obs_as_tensor
 
 from sas_agents._features import TensorObs
+from sas_gym._types import NDArray
 
 ArrayObs = dict[str, NDArray[Any]]
 

@@ -1,16 +1,17 @@
 """Epsilon-greedy exploration inside the action set."""
 
+from io import BufferedIOBase
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch as th
 from numpy.typing import NDArray
-from stable_baselines3.common.buffers import ReplayBuffer
 from stable_baselines3.common.noise import ActionNoise
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.utils import obs_as_tensor
 
-from sas_agents._algorithm import MaskedAlgorithm
+from sas_agents._algorithm import MaskedAlgorithm, whole_file
 from sas_gym.masks import MASK_KEY, sample_actions
 
 
@@ -63,20 +64,17 @@ class MaskedExploration(MaskedAlgorithm, OffPolicyAlgorithm):
             actions = np.where(explores, actions, greedy.cpu().numpy())
         return actions, actions
 
-    def _store_transition(
-        self,
-        replay_buffer: ReplayBuffer,
-        buffer_action: NDArray[Any],
-        new_obs: NDArray[Any] | dict[str, NDArray[Any]],
-        reward: NDArray[Any],
-        dones: NDArray[Any],
-        infos: list[dict[str, Any]],
-    ) -> None:
-        """Check a step before it is kept."""
-        self._check_step(new_obs, reward, dones, infos)
-        super()._store_transition(
-            replay_buffer, buffer_action, new_obs, reward, dones, infos
-        )
+    def save_replay_buffer(self, path: str | Path | BufferedIOBase) -> None:
+        """Save the replay buffer, whole or not at all, as `save` does.
+
+        Args:
+            path: Where to; `.pkl` is added to a name without a suffix.
+        """
+        if isinstance(path, BufferedIOBase):
+            super().save_replay_buffer(path)
+            return
+        with whole_file(path, "pkl") as file:
+            super().save_replay_buffer(file)
 
     def _explores(self, num_envs: int, probability: float) -> NDArray[np.bool_]:
         """Draw which environments take a random action."""

@@ -48,6 +48,7 @@ class MaskedRecurrentPPO(MaskedAlgorithm, RecurrentPPO):
         "CnnLstmPolicy": MaskedCnnLstmPolicy,
         "MultiInputLstmPolicy": MaskedMultiInputLstmPolicy,
     }
+    __init__ = with_policy_class(RecurrentPPO.__init__)
 
 
 class MaskedQRDQN(MaskedExploration, QRDQN):

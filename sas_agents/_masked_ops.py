@@ -6,7 +6,8 @@ import numpy as np
 import torch as th
 from jaxtyping import Float, Int, Shaped
 from numpy.random import Generator
-from numpy.typing import NDArray
+
+from sas_gym._types import NDArray
 
 # Far below every logit, and far enough from the end of single precision.
 _UNAVAILABLE = -1e38

@@ -119,7 +119,13 @@ class MaskedDistribution(BasePolicy):
     def _get_action_dist_from_latent(self, latent_pi: th.Tensor) -> Distribution:
         logits = self.logits(latent_pi)
         masked = mask_logits(logits, self._action_mask, self.action_space)
-        distribution: Distribution = self.action_dist.proba_distribution(masked)
+        try:
+            distribution: Distribution = self.action_dist.proba_distribution(masked)
+        except ValueError as error:  # torch's, which names the masked logits
+            raise ValueError(
+                "the policy's logits are not finite (NaN or infinite): check rewards "
+                "and observations, or lower learning_rate"
+            ) from error
         return distribution
 
     def _get_constructor_parameters(self) -> dict[str, Any]:

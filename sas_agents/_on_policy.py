@@ -202,7 +202,6 @@ class PolicyGradientAlgorithm(MaskedAlgorithm, OnPolicyAlgorithm):
             actions = sample_softmax(logits, masks, self.rng)
             new_obs, rewards, dones, infos = env.step(actions)
             self.num_timesteps += env.num_envs
-            self._check_step(new_obs, rewards, dones, infos)
             callback.update_locals(locals())
             if not callback.on_step():
                 return False

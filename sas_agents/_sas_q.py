@@ -262,6 +262,12 @@ class SASQ(MaskedExploration, DQN):
         q is the scale times a network. Its last layer, which is linear, takes up what
         the scale changes, so that q stays as it is (van Hasselt et al., 2016).
         """
+        if size > th.finfo(th.float32).max:
+            raise ValueError(
+                f"the targets have grown to {size:.3g} after {self.num_timesteps} "
+                "steps, beyond single precision: check the rewards, or lower "
+                "learning_rate"
+            )
         old = self.target_scale
         self.target_scale = running_scale(old, size, SCALE_RATE)
         factor = old / self.target_scale

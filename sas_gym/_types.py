@@ -1,7 +1,14 @@
 """Array types that are shared by all modules; shapes are added where arrays cross."""
 
+from typing import Any, TypeVar
+
 import numpy as np
-from numpy.typing import NDArray
+
+Scalar = TypeVar("Scalar", bound=np.generic)
+
+# NumPy's own is from 2.5 on an alias that jaxtyping cannot look into.
+NDArray = np.ndarray[tuple[Any, ...], np.dtype[Scalar]]
+"""An array of any shape."""
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

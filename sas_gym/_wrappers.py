@@ -247,17 +247,18 @@ def _plain(action_sets: ActionSets | ArrayLike) -> Any:
 class MaskInObservation(_MaskWrapper):
     """Put the mask that an environment provides elsewhere into its observations.
 
-    It may come from `info["action_mask"]` or from a method `action_masks()`; afterwards
-    it is in the observation, in the info and in the method. The keys of a dict
-    observation stay beside it; anything else goes under `observation`.
+    It may come from `info["action_mask"]`, as in Gymnasium's Taxi, or from a method
+    `action_masks()`; afterwards it is in the observation, in the info and in the
+    method. The keys of a dict observation stay beside it; anything else goes under
+    `observation`.
 
     Args:
         env: The environment.
 
     Example:
-        >>> env = MaskInObservation(gym.make("Taxi-v4"))
-        >>> env.reset(seed=0)[0]["action_mask"]
-        array([1, 1, 0, 0, 0, 0], dtype=int8)
+        >>> bare = gym.make("SAS/SanFrancisco-v0", mask_in_observation=False)
+        >>> list(MaskInObservation(bare).reset(seed=0)[0])
+        ['observation', 'action_mask']
     """
 
     def __init__(self, env: gym.Env[Any, Any]) -> None:

@@ -19,7 +19,7 @@ OnUnavailable = Literal["raise", "noop"]
 """What an unavailable action does: raise an error, or nothing while a step passes."""
 
 
-def discrete_actions(space: gym.Space[Any]) -> Discrete[np.int64]:
+def discrete_actions(space: gym.Space[Any]) -> "Discrete[np.int64]":
     """Return an action space, which must be discrete.
 
     Raises:

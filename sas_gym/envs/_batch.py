@@ -100,7 +100,7 @@ class TaskBatch:
         return masked_space(bare, self.task.num_actions)
 
     @property
-    def action_space(self) -> gym.spaces.Discrete[np.int64]:
+    def action_space(self) -> "gym.spaces.Discrete[np.int64]":
         """Space of one environment's action: the base action set."""
         return gym.spaces.Discrete(self.task.num_actions)
 

@@ -136,11 +136,12 @@ def _tabular(env: AnyEnv, gamma: float) -> TabularSASMDP | None:
 
 
 def _ours(env: AnyEnv) -> SASEnv | SASVectorEnv:
-    inner = env.unwrapped
+    # A task or an id, which users pass by mistake, is no environment.
+    inner = getattr(env, "unwrapped", env)
     if not isinstance(inner, SASEnv | SASVectorEnv):
         raise ValueError(
             f"returns are known for environments of sas_gym only, not for {env}: give "
-            "the task as a TabularSASMDP in an SASEnv"
+            "the task, or a TabularSASMDP, in an SASEnv"
         )
     return inner
 

@@ -7,7 +7,7 @@ import gymnasium as gym
 import numpy as np
 from jaxtyping import Bool, Float, Float32
 from numpy.random import Generator
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from sas_gym._arguments import (
     check_finite_number,
@@ -15,7 +15,7 @@ from sas_gym._arguments import (
     check_number,
     finite_array,
 )
-from sas_gym._types import Floats, Mask
+from sas_gym._types import Floats, Mask, NDArray
 from sas_gym.action_sets import Independent
 from sas_gym.tasks._task import Actions, Rewards, States, Task, Terminations
 

@@ -6,10 +6,10 @@ import gymnasium as gym
 import numpy as np
 from jaxtyping import Float, Float32, Int
 from numpy.random import Generator
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from sas_gym._arguments import check_integer, check_number
-from sas_gym._types import Floats, Ints
+from sas_gym._types import Floats, Ints, NDArray
 from sas_gym.action_sets import Independent
 from sas_gym.tasks._task import Actions, Rewards, States, Task, Terminations
 

@@ -7,9 +7,8 @@ import gymnasium as gym
 import numpy as np
 from jaxtyping import Bool, Float, Int, Shaped
 from numpy.random import Generator
-from numpy.typing import NDArray
 
-from sas_gym._types import Floats, Ints, Mask
+from sas_gym._types import Floats, Ints, Mask, NDArray
 from sas_gym.action_sets import ActionSets
 
 if TYPE_CHECKING:

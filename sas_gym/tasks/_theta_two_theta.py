@@ -6,8 +6,9 @@ import gymnasium as gym
 import numpy as np
 from jaxtyping import Float32
 from numpy.random import Generator
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from sas_gym._types import NDArray
 from sas_gym.action_sets import Independent
 from sas_gym.tasks._task import Actions, Rewards, States, Task, Terminations
 

@@ -24,6 +24,9 @@ from sas_agents import (
     make_vec_env,
 )
 
+TAXI = max(name for name in gym.registry if name.startswith("Taxi-v"))
+"""Gymnasium's Taxi, whose masks are in the info; v4 only from Gymnasium 1.3 on."""
+
 EPISODE_STEPS = 10
 """Length of the episodes of `make_maze`: the limit cuts them before the goal."""
 
@@ -77,11 +80,11 @@ def maze_observations(n_envs: int = 50) -> Any:
 
 
 def make_agent(
-    agent: Any, env: Any = None, policy: str = "LinearPolicy", **options: Any
+    agent: Any, env: Any = None, policy: Any = "LinearPolicy", **options: Any
 ) -> Any:
     """Make an agent with `SHORT` arguments, on `make_maze` by default."""
     env = make_maze() if env is None else env
-    if agent is MaskedRecurrentPPO:
+    if agent is MaskedRecurrentPPO and isinstance(policy, str):
         policy = policy.replace("Policy", "LstmPolicy")
     return agent(policy, env, **({"seed": 0} | SHORT[agent] | options))
 

@@ -1,5 +1,6 @@
 """What an environment or a user may pass an agent: checked once, where it enters."""
 
+from io import BytesIO
 from typing import Any
 
 import gymnasium as gym
@@ -10,6 +11,7 @@ from gymnasium import spaces
 from helpers.agents import (
     EPISODE_STEPS,
     Masked,
+    all_agents,
     assert_same,
     every_agent,
     everything_learned,
@@ -22,7 +24,7 @@ from stable_baselines3.common.policies import ActorCriticPolicy
 from stable_baselines3.common.vec_env import DummyVecEnv
 from stable_baselines3.dqn.policies import DQNPolicy
 
-from sas_agents import SASNPG, SASPG, SASQ
+from sas_agents import SASNPG, SASPG, SASQ, MaskedPPO, MaskedQRDQN, MaskedTRPO
 from sas_gym.masks import MASK_KEY
 
 
@@ -59,7 +61,7 @@ def mask(*values: float) -> dict[str, Any]:
     return {MASK_KEY: np.array(values)}
 
 
-@every_agent
+@all_agents
 @pytest.mark.parametrize("when", ["reset", "step 2"])
 @pytest.mark.parametrize(
     ("fault", "message"),
@@ -76,7 +78,7 @@ def test_mask_in_observation_is_checked(agent, when, fault, message):
         model.learn(40)
 
 
-@every_agent
+@all_agents
 def test_empty_final_mask_is_harmless(agent):
     """Board games end with nothing to do: the weights stay finite."""
     model = make_agent(agent, MaskInside(end=mask(0, 0, 0))).learn(60)
@@ -84,7 +86,7 @@ def test_empty_final_mask_is_harmless(agent):
     assert all(th.isfinite(p).all() for p in model.policy.parameters())
 
 
-@every_agent
+@all_agents
 @pytest.mark.parametrize("wrong", [np.nan, np.inf])
 def test_reward_that_is_not_finite_stops_learning(agent, wrong):
     model = make_agent(agent, MaskInside(reward=wrong))
@@ -94,7 +96,7 @@ def test_reward_that_is_not_finite_stops_learning(agent, wrong):
         model.learn(40)
 
 
-@every_agent
+@all_agents
 @pytest.mark.parametrize("when", ["reset", "step 2", "end"])
 def test_observation_that_is_not_finite_stops_learning(agent, when):
     fault = {"observation": np.array([0, np.nan], np.float32)}
@@ -103,10 +105,57 @@ def test_observation_that_is_not_finite_stops_learning(agent, when):
         model.learn(40)
 
 
+NOT_FINITE = "(are|is) not finite|beyond single precision"
+
+
+@all_agents
+def test_weights_never_become_nan_silently(agent):
+    """The largest observation that is finite makes numbers that are not."""
+    fault = {"observation": np.array([0, 3e38], np.float32)}
+    model = make_agent(agent, MaskInside(**{"step 2": fault}))
+    with pytest.raises(ValueError, match=NOT_FINITE):
+        model.learn(300)
+
+
+@pytest.mark.parametrize("agent", [MaskedPPO, MaskedTRPO, MaskedQRDQN])
+def test_overflow_of_the_returns_is_named(agent):
+    model = make_agent(agent, MaskInside(reward=3e38))
+    with pytest.raises(ValueError, match=NOT_FINITE):
+        model.learn(300)
+
+
+def test_divergence_of_sas_q_is_named():
+    """Its scale follows the targets as long as these are single-precision numbers."""
+    model = make_agent(SASQ, learning_rate=1e10)
+    with pytest.raises(ValueError, match="the targets have grown to"):
+        model.learn(1000)
+
+
+@all_agents
+def test_user_callbacks_of_every_kind_are_called(agent):
+    """They come after the checks, whether functions, objects or lists of these."""
+    calls: list[str] = []
+
+    def note(_locals: Any, _globals: Any) -> bool:
+        calls.append("function")
+        return True
+
+    class Note(BaseCallback):
+        def _on_step(self) -> bool:
+            calls.append("object")
+            return True
+
+    for callback in (None, note, Note(), [Note(), Note()]):
+        make_agent(agent, make_maze(1)).learn(32, callback)
+    assert calls.count("function") >= 32
+    assert calls.count("object") == 3 * calls.count("function")
+
+
 @every_agent
 def test_mask_space_of_wrong_size(agent):
     env = MaskInside()
-    env.observation_space["action_mask"] = spaces.MultiBinary((1, 3))  # type: ignore
+    assert isinstance(env.observation_space, spaces.Dict)
+    env.observation_space.spaces[MASK_KEY] = spaces.MultiBinary((1, 3))
     with pytest.raises(ValueError, match=r"there are 3 actions: make it .*Binary\(3\)"):
         make_agent(agent, env)
 
@@ -166,10 +215,10 @@ def test_wrong_net_arch_is_named(agent, layers):
         make_agent(agent, policy="MlpPolicy", policy_kwargs={"net_arch": layers})
 
 
-@every_agent
+@all_agents
 @pytest.mark.parametrize("policy", [ActorCriticPolicy, DQNPolicy, 3])
 def test_foreign_policy_class_is_refused(agent, policy):
-    with pytest.raises(ValueError, match=r"or a subclass of sas_agents\.SAS"):
+    with pytest.raises(ValueError, match=r"or a subclass of sas_agents\.(SAS|Masked)"):
         make_agent(agent, policy=policy)
 
 
@@ -181,6 +230,19 @@ def test_actions_not_counted_from_0_are_refused(agent):
             make_agent(agent, given)
 
 
+def test_vectors_of_actions_not_counted_from_0_are_refused():
+    actions = spaces.MultiDiscrete([2, 3], start=[0, 1])
+    with pytest.raises(ValueError, match=r"action \+ \[0, 1\].*Discrete\(\[2, 3\]\)"):
+        make_agent(MaskedPPO, Masked(spaces.Box(0, 1, (2,)), actions))
+
+
+@every_agent
+def test_vectors_not_counted_from_0_are_refused(agent):
+    space = spaces.MultiDiscrete([4, 5], start=[2, 0])
+    with pytest.raises(ValueError, match=r"subtracts \[2, 0\], with .*\(\[4, 5\]\)"):
+        make_agent(agent, Masked(space))
+
+
 @every_agent
 @pytest.mark.parametrize("in_dict", [False, True])
 def test_observations_not_counted_from_0_are_refused(agent, in_dict):
@@ -190,14 +252,14 @@ def test_observations_not_counted_from_0_are_refused(agent, in_dict):
         make_agent(agent, Masked(space))
 
 
-@every_agent
+@all_agents
 @pytest.mark.parametrize("rate", [-1.0, np.nan, np.inf, "fast"])
 def test_learning_rate_is_checked(agent, rate):
     with pytest.raises(ValueError, match="learning_rate must be a finite number of"):
         make_agent(agent, learning_rate=rate)
 
 
-@every_agent
+@all_agents
 @pytest.mark.parametrize("gamma", [-0.1, 1.1, np.nan])
 def test_gamma_is_checked(agent, gamma):
     with pytest.raises(ValueError, match=r"gamma must be a finite number in \[0, 1\]"):
@@ -230,6 +292,8 @@ def test_gamma_is_checked(agent, gamma):
         (SASQ, "exploration_initial_eps", 1.5),
         (SASQ, "exploration_final_eps", -0.1),
         (SASQ, "max_grad_norm", np.nan),
+        (MaskedPPO, "ent_coef", np.nan),
+        (MaskedPPO, "vf_coef", np.inf),
     ],
 )
 def test_silently_wrong_setting_is_named(agent, option, value):
@@ -303,3 +367,33 @@ def test_interrupted_save_keeps_the_old_one(agent, name, tmp_path, monkeypatch):
         model.save(tmp_path / name)
     assert saved.read_bytes() == before
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == [saved]
+
+
+@pytest.mark.parametrize("agent", [SASQ, MaskedQRDQN])
+@pytest.mark.parametrize("name", ["buffer", "buffer.pickle"])
+def test_interrupted_save_keeps_the_old_replay_buffer(
+    agent, name, tmp_path, monkeypatch
+):
+    model = make_agent(agent).learn(40)
+    model.save_replay_buffer(tmp_path / name)
+    (saved,) = tmp_path.iterdir()
+    before = saved.read_bytes()
+
+    def die(_buffer: Any, file: Any, **_options: Any) -> None:
+        file.write(b"half of it")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("stable_baselines3.common.save_util.pickle.dump", die)
+    with pytest.raises(KeyboardInterrupt):
+        model.save_replay_buffer(tmp_path / name)
+    assert saved.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [saved]
+
+
+def test_replay_buffer_goes_into_an_open_file():
+    model, file = make_agent(SASQ).learn(40), BytesIO()
+    model.save_replay_buffer(file)
+    file.seek(0)
+    size = model.replay_buffer.size()
+    model.load_replay_buffer(file)
+    assert model.replay_buffer.size() == size > 0

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from helpers.agents import (
     EPISODE_STEPS,
+    TAXI,
     all_agents,
     assert_same,
     every_agent,
@@ -120,7 +121,7 @@ def test_id_as_environment(agent):
 @every_agent
 def test_taxi_mask_from_info(agent):
     """Taxi's -10 is for what its mask excludes, so it is never met."""
-    env = DummyVecEnv([lambda: gym.make("Taxi-v4", max_episode_steps=20)] * 2)
+    env = DummyVecEnv([lambda: gym.make(TAXI, max_episode_steps=20)] * 2)
     model = make_agent(agent, env).learn(200)
     obs = model.env.reset()
     for _ in range(50):

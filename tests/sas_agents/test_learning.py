@@ -3,6 +3,7 @@
 `tests/benchmarks/learning.py` has the whole table, with three seeds.
 """
 
+import itertools
 from typing import Any
 
 import gymnasium as gym
@@ -65,14 +66,17 @@ def test_sb3_contrib_identity_is_learned(agent, policy, num_steps):
     Of the 6 actions 3 are available: random play earns a third.
     """
     np.random.seed(0)  # noqa: NPY002  # the environment draws its masks from it
+    seeds = itertools.count()
 
     def make():
-        return InvalidActionEnvDiscrete(dim=6, n_invalid_actions=3, ep_length=10)
+        env = InvalidActionEnvDiscrete(dim=6, n_invalid_actions=3, ep_length=10)
+        env.action_space.seed(next(seeds))  # from which the states are drawn
+        return env
 
     env = VecMonitor(DummyVecEnv([make] * 4))
     settings: dict[Any, dict[str, Any]] = {
         SASPG: {"n_steps": 10},
-        SASNPG: {"n_steps": 10},
+        SASNPG: {"n_steps": 25},
         SASQ: {"learning_starts": 100, "learning_rate": 0.02, "gradient_steps": 1},
     }
     options = settings[agent]

@@ -86,11 +86,11 @@ def test_interrupted_q_learning_is_identical(tmp_path):
     model = make_agent(SASQ).learn(100)
     model.save(tmp_path / "model")
     model.save_replay_buffer(tmp_path / "buffer")
-    env, state = twin_of(model.env), np.random.get_state()  # noqa: NPY002
+    env, state = twin_of(model.env), np.random.get_state()  # noqa: NPY002  # SB3's
     model.learn(100, reset_num_timesteps=False)
     loaded = SASQ.load(tmp_path / "model", env=env, seed=None, force_reset=False)
     loaded.load_replay_buffer(tmp_path / "buffer")
-    np.random.set_state(state)  # noqa: NPY002
+    np.random.set_state(state)  # noqa: NPY002  # SB3's
     assert_differ(everything_learned(loaded), everything_learned(model))
     loaded.learn(100, reset_num_timesteps=False)
     assert_same(everything_learned(model), everything_learned(loaded))

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from gymnasium.utils.env_checker import data_equivalence
 from gymnasium.vector import AutoresetMode
+from helpers.agents import TAXI
 from helpers.vec_envs import MaskInInfo, masks_of, play
 from sb3_contrib import MaskablePPO
 from stable_baselines3.common.monitor import Monitor, get_monitor_files
@@ -59,7 +60,7 @@ def test_id_with_module_is_made_in_vector_form():
     ("env_id", "options"),
     [
         (masked_cart_pole, {}),
-        ("Taxi-v4", {}),
+        (TAXI, {}),
         # It has a vector form, which resets one step too late for SB3.
         ("CartPole-v1", {}),
         ("SAS/Maze-v0", {"wrapper_class": sas_gym.RepairAction}),

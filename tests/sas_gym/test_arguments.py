@@ -14,6 +14,10 @@ import sas_gym
 from sas_gym import BayArea, Maze, Recommender, Routing, SASEnv, SASVectorEnv
 from sas_gym.action_sets import Explicit, Grouped, Independent
 
+# Of types that mypy would not let through.
+TWO: Any = 2.0
+HALF: Any = 1.5
+NAN: Any = np.nan
 TWO_BOXES: Any = (0.1, 0.2, 0.1, 0.2) * 2
 ROADS: Any = {"tail": [0, 1], "head": [1, 0], "num_nodes": 2, "goal": 1}
 
@@ -41,7 +45,7 @@ ROADS: Any = {"tail": [0, 1], "head": [1, 0], "num_nodes": 2, "goal": 1}
             "idle_reward must be a finite number",
         ),
         (
-            lambda: Routing([0], [1], 0, 1, num_nodes=2.0, goal=1),  # type: ignore
+            lambda: Routing([0], [1], 0, 1, num_nodes=TWO, goal=1),
             "num_nodes must be an integer of at least 2",
         ),
         (lambda: Explicit([[1, 0], [0, 1]], [0.5, 0.50001]), "must sum to 1"),
@@ -54,9 +58,9 @@ ROADS: Any = {"tail": [0, 1], "head": [1, 0], "num_nodes": 2, "goal": 1}
             lambda: Grouped([[0, 1], [2]], 0.7),
             r"such as \[0, 0, 1\] for actions 0 and 1 together; got",
         ),
-        (lambda: SASVectorEnv(Maze(), 2, max_episode_steps=1.5), "must be an integer"),  # type: ignore
-        (lambda: SASVectorEnv(Maze(), 2, max_episode_steps=np.nan), "an integer"),  # type: ignore
-        (lambda: SASVectorEnv(Maze(), 2.0), "num_envs must be an integer"),  # type: ignore
+        (lambda: SASVectorEnv(Maze(), 2, max_episode_steps=HALF), "must be an integer"),
+        (lambda: SASVectorEnv(Maze(), 2, max_episode_steps=NAN), "an integer"),
+        (lambda: SASVectorEnv(Maze(), TWO), "num_envs must be an integer"),
     ],
 )
 def test_wrong_argument_is_named(call, message):

@@ -53,11 +53,16 @@ class InProcess:
             yield Outcome(item, (self.function or function)(item))
 
 
+def run_in(backend: Any, study: Study, folder: Path) -> execution.Report:
+    """Run a study in a stand-in for a backend."""
+    return run_study(study.runs(), folder, backend, progress=False)
+
+
 def test_two_processes_give_what_one_gives(
     tiny: Study, tmp_path: Path, undisturbed: dict[str, Any]
 ) -> None:
     """Results do not depend on where or in which order runs are made."""
-    run_study(tiny.runs(), tmp_path, InProcess(), progress=False)  # type: ignore[arg-type]  # a stand-in
+    run_in(InProcess(), tiny, tmp_path)
     assert without_timings(tmp_path) == undisturbed
 
 
@@ -67,12 +72,12 @@ def test_interrupted_study_goes_on_where_it_was(
     """After an interruption only what is missing is run, and then nothing more."""
     first, second, third = (InProcess(made_up, stop) for stop in (5, None, None))
     with pytest.raises(KeyboardInterrupt):
-        run_study(tiny.runs(), tmp_path, first, progress=False)  # type: ignore[arg-type]
+        run_in(first, tiny, tmp_path)
     assert len(result_files(tmp_path)) == 5
-    report = run_study(tiny.runs(), tmp_path, second, progress=False)  # type: ignore[arg-type]
+    report = run_in(second, tiny, tmp_path)
     assert (report.num_kept, second.num_calls) == (5, 7)
     before = {path: path.stat().st_mtime_ns for path in result_files(tmp_path)}
-    report = run_study(tiny.runs(), tmp_path, third, progress=False)  # type: ignore[arg-type]
+    report = run_in(third, tiny, tmp_path)
     assert (report.num_kept, third.num_calls) == (12, 0)
     assert {path: path.stat().st_mtime_ns for path in before} == before
 
@@ -185,11 +190,11 @@ def test_full_disk_stops_with_whole_files(
 
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(StorageError, match="the disk is full") as raised:
-        run_study(tiny.runs(), tmp_path, InProcess(made_up), progress=False)  # type: ignore[arg-type]
+        run_in(InProcess(made_up), tiny, tmp_path)
     assert "give the same command again" in str(raised.value)
     assert len(read_folder(tmp_path)) == 2
     assert not list(tmp_path.glob(".*"))
-    report = run_study(tiny.runs(), tmp_path, InProcess(made_up), progress=False)  # type: ignore[arg-type]
+    report = run_in(InProcess(made_up), tiny, tmp_path)
     assert report.num_kept == 2
 
 

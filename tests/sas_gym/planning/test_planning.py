@@ -1,5 +1,7 @@
 """The planners agree with enumeration, with each other and with published numbers."""
 
+from typing import Any
+
 import gymnasium as gym
 import hypothesis.extra.numpy as hnp
 import numpy as np
@@ -9,7 +11,7 @@ from helpers.small_mdps import KINDS, mdps, random_mdp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sas_gym import BayArea, RandomPolicy, SASEnv, ThetaTwoTheta
+from sas_gym import BayArea, Maze, RandomPolicy, SASEnv, ThetaTwoTheta
 from sas_gym.action_sets import ActionSets, Independent, PerEpisode
 from sas_gym.planning import (
     TabularSASMDP,
@@ -226,8 +228,10 @@ def test_sampling_errors():
 def test_unplannable_errors():
     with pytest.raises(ValueError, match="PerEpisode is outside the SAS-MDP model"):
         optimal_return(gym.make("SAS/BayArea-v0", action_sets=PerEpisode(0.5)))
-    with pytest.raises(ValueError, match="environments of sas_gym only"):
-        optimal_return(gym.make("CartPole-v1"))
+    wrong: list[Any] = [gym.make("CartPole-v1"), Maze(), "SAS/Maze-v0"]
+    for env in wrong:
+        with pytest.raises(ValueError, match="environments of sas_gym only"):
+            optimal_return(env)
     endless = ThetaTwoTheta().tabular()
     with pytest.raises(ValueError, match="under any policy no terminal state"):
         policy_iteration(endless)
