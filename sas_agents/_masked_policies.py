@@ -55,8 +55,8 @@ def mask_logits(
 class FiniteCategorical(Categorical):
     """PyTorch's distribution of finite logits, bit for bit, with one check for several.
 
-    Its checks of arguments, its clamp for infinite logits and its broadcasts take
-    longer than the mathematics of a small policy.
+    Its checks of arguments and its broadcasts take longer than the mathematics of a
+    small policy.
 
     Args:
         logits: One row per observation.
@@ -77,7 +77,8 @@ class FiniteCategorical(Categorical):
 
     def entropy(self) -> th.Tensor:
         """Return the entropy of each row."""
-        return -(self.logits * self.probs).sum(dim=-1)
+        # The lowest numbers, of probability 0, would overflow times a gradient.
+        return -(self.logits.clamp_min(-1e30) * self.probs).sum(dim=-1)
 
 
 class MaskedFeatures(FeaturesWithoutMask, BasePolicy):

@@ -39,16 +39,16 @@ def two_ferries() -> Routing:
     """Return a road map where one sees early what one needs to know late.
 
     Roads 2 and 3 are ferries; both can be seen from the start, junction 0, though not
-    taken. Three junctions later the road forks, to the pier of the one or of the other,
-    and from a pier the way leads back to behind the start. One can always wait.
+    taken. At the next junction the road forks, to the pier of the one or of the other,
+    and the way back from a pier is long. One can always wait.
     """
-    road, idle, arrival = -0.1, -2.0, 10.0
+    road, back, idle, arrival = -0.1, -1.0, -2.0, 10.0
     roads = [(0, 1, road), (0, 1, road), (0, 0, idle), (0, 0, idle)]
-    roads += [(1, 2, road), (2, 3, road), (3, 4, road), (3, 5, road)]
-    roads += [(4, 1, road), (4, 1, road), (4, 6, arrival)]
-    roads += [(5, 1, road), (5, 1, road), (5, 5, idle), (5, 6, arrival)]
+    roads += [(1, 2, road), (1, 3, road)]
+    roads += [(2, 1, back), (2, 1, back), (2, 4, arrival)]
+    roads += [(3, 1, back), (3, 1, back), (3, 3, idle), (3, 4, arrival)]
     tail, head, reward = zip(*roads, strict=True)
-    return Routing(tail, head, reward, 1.0, num_nodes=7, goal=6, start=0, wait_cost=0.3)
+    return Routing(tail, head, reward, 1.0, num_nodes=5, goal=4, start=0, wait_cost=0.5)
 
 
 # Task, time limit, and which actions have outages: never that of waiting.
