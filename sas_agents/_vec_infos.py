@@ -126,4 +126,9 @@ def ended_info(infos: Info, env: int, num_envs: int, is_cut: bool) -> tuple[Info
     if "episode" in first:  # Gymnasium's statistics, of the one that ended
         last["episode"] = first.pop("episode")
     last |= first.pop("final_info", {})
+    # Kept for a whole episode: a view would keep the masks of all environments.
+    first = {
+        key: value.copy() if isinstance(value, np.ndarray) else value
+        for key, value in first.items()
+    }
     return last | {"TimeLimit.truncated": is_cut}, first
