@@ -35,11 +35,14 @@ class MaskedTRPO(MaskedAlgorithm, TRPO):
 class MaskedRecurrentPPO(MaskedAlgorithm, RecurrentPPO):
     """PPO with a memory; the arguments are those of `RecurrentPPO`.
 
-    It is for sets that last, as under `sas_gym.action_sets.Markov`: what was
-    unavailable some steps ago then says what to expect. The policy is
-    `"MlpLstmPolicy"`, `"CnnLstmPolicy"`, `"MultiInputLstmPolicy"`, `"LinearLstmPolicy"`
-    or a class. Where everything is available, and with `mask_in_features=False`, it is
-    `RecurrentPPO`, bit for bit.
+    It is for sets that last, as under `sas_gym.action_sets.Markov` and `PerEpisode`:
+    what was unavailable some steps ago then says what to expect. A memory pays where
+    the present mask does not show that anyway: for actions of other states. Where it
+    does, `MaskedPPO` with `mask_in_features=True` knows as much and learns faster.
+
+    The policy is `"MlpLstmPolicy"`, `"CnnLstmPolicy"`, `"MultiInputLstmPolicy"`,
+    `"LinearLstmPolicy"` or a class. Where everything is available, and with
+    `mask_in_features=False`, it is `RecurrentPPO`, bit for bit.
     """
 
     policy_aliases: ClassVar[dict[str, type[BasePolicy]]] = {

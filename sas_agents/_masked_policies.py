@@ -4,11 +4,15 @@ from typing import Any
 
 import torch as th
 from gymnasium import spaces
-from stable_baselines3.common.distributions import Distribution
+from stable_baselines3.common.distributions import (
+    CategoricalDistribution,
+    Distribution,
+)
 from stable_baselines3.common.policies import ActorCriticPolicy, BasePolicy
 from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from stable_baselines3.common.type_aliases import Schedule
 from torch import nn
+from torch.distributions import Categorical
 
 from sas_agents._features import (
     FeaturesWithoutMask,
@@ -29,9 +33,10 @@ def mask_logits(
 ) -> th.Tensor:
     """Give unavailable actions the probability 0.
 
-    Their logits become the lowest finite number and not minus infinity: its difference
-    to itself is 0 and not NaN, which TRPO's KL divergence needs, and the padded steps
-    of a recurrent batch, whose masks are empty, stay finite.
+    Their logits become a very low number and not minus infinity: its difference to
+    itself is 0 and not NaN, which TRPO's KL divergence needs, and the padded steps of a
+    recurrent batch, whose masks are empty, stay finite. It is half the lowest one, from
+    which the normaliser can be subtracted.
 
     Args:
         logits: One row per observation. For a MultiDiscrete space those of all
@@ -40,11 +45,43 @@ def mask_logits(
             0 and whether 1 is available.
         action_space: The action space.
     """
-    lowest = th.finfo(logits.dtype).min
+    low = th.finfo(logits.dtype).min / 2
     if isinstance(action_space, spaces.MultiBinary):
         zero, one = action_mask.reshape(*logits.shape, 2).unbind(dim=-1)
-        return logits.masked_fill(one == 0, lowest).masked_fill(zero == 0, -lowest)
-    return logits.masked_fill(action_mask == 0, lowest)
+        return logits.masked_fill(one == 0, low).masked_fill(zero == 0, -low)
+    return logits.masked_fill(action_mask == 0, low)
+
+
+NOT_FINITE = (
+    "the policy's logits are not finite (NaN or infinite): check rewards and "
+    "observations, or lower learning_rate"
+)
+
+
+class FiniteCategorical(Categorical):
+    """PyTorch's distribution of finite logits, bit for bit, with one check for several.
+
+    Its checks of arguments and its broadcasts take longer than the mathematics of a
+    small policy.
+
+    Args:
+        logits: One row per observation.
+    """
+
+    def __init__(self, logits: th.Tensor) -> None:
+        super().__init__(logits=logits, validate_args=False)
+        # One logit that is not finite spoils its whole row by the normaliser.
+        if not self.logits[..., 0].isfinite().all():
+            raise ValueError(NOT_FINITE)
+
+    def log_prob(self, value: th.Tensor) -> th.Tensor:
+        """Return the log probability of one action per row."""
+        return self.logits.gather(-1, value.long()[..., None])[..., 0]
+
+    def entropy(self) -> th.Tensor:
+        """Return the entropy of each row."""
+        # The lowest numbers, of probability 0, would overflow times a gradient.
+        return -(self.logits.clamp_min(-1e30) * self.probs).sum(dim=-1)
 
 
 class MaskedFeatures(FeaturesWithoutMask, BasePolicy):
@@ -119,13 +156,13 @@ class MaskedDistribution(BasePolicy):
     def _get_action_dist_from_latent(self, latent_pi: th.Tensor) -> Distribution:
         logits = self.logits(latent_pi)
         masked = mask_logits(logits, self._action_mask, self.action_space)
+        if isinstance(self.action_dist, CategoricalDistribution):
+            self.action_dist.distribution = FiniteCategorical(masked)
+            return self.action_dist
         try:
             distribution: Distribution = self.action_dist.proba_distribution(masked)
         except ValueError as error:  # torch's, which names the masked logits
-            raise ValueError(
-                "the policy's logits are not finite (NaN or infinite): check rewards "
-                "and observations, or lower learning_rate"
-            ) from error
+            raise ValueError(NOT_FINITE) from error
         return distribution
 
     def _get_constructor_parameters(self) -> dict[str, Any]:

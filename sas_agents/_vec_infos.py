@@ -160,4 +160,10 @@ def ended_infos(
             last["episode"] = first.pop("episode")
         last |= first.pop("final_info", {})
         last["TimeLimit.truncated"] = cut
-        yield env, last, first
+        # Kept for a whole episode: a view would keep the masks of all environments.
+        yield env, last, {key: own(value) for key, value in first.items()}
+
+
+def own(value: Any) -> Any:
+    """Return an array that is no view of another, and anything else as it is."""
+    return value.copy() if isinstance(value, np.ndarray) else value

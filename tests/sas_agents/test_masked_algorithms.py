@@ -10,6 +10,7 @@ import pytest
 import torch as th
 from gymnasium import spaces
 from helpers.agents import SHORT
+from helpers.strict import Strict
 from sb3_contrib import QRDQN, TRPO, MaskablePPO, RecurrentPPO
 from sb3_contrib.common.maskable.distributions import make_masked_proba_distribution
 from stable_baselines3 import A2C, PPO
@@ -31,7 +32,7 @@ from sas_agents import (
     MaskedTRPO,
     make_vec_env,
 )
-from sas_agents._masked_policies import mask_logits
+from sas_agents._masked_policies import FiniteCategorical, mask_logits
 from sas_gym import StochasticActionSets
 
 ORIGINALS: dict[Any, Any] = {
@@ -146,55 +147,6 @@ def test_an_update_equals_that_of_maskable_ppo():
     assert_same_parameters(ours, theirs, rtol=1e-5, atol=1e-7)
 
 
-class Strict(gym.Env):
-    """Raises an error for an unavailable action; most are."""
-
-    observation_space = spaces.Box(-1.0, 1.0, (3,))
-
-    def __init__(self, action_space: Any, num_steps: int = 7) -> None:
-        self.action_space = action_space
-        self.num_steps = num_steps
-
-    def reset(self, *, seed=None, options=None):
-        super().reset(seed=seed)
-        self.steps = 0
-        return self._observation(), {"action_mask": self._draw()}
-
-    def step(self, action):
-        taken = np.concatenate(
-            [
-                np.eye(n)[int(a)]
-                for n, a in zip(self._sizes(), np.ravel(action), strict=True)
-            ]
-        )
-        if (taken > self.mask).any():
-            raise ValueError(f"{action} is not in {self.mask}")
-        self.steps += 1
-        info = {"action_mask": self._draw()}
-        ends = self.steps == self.num_steps
-        return self._observation(), float(taken[0]), False, ends, info
-
-    def _observation(self):
-        return self.np_random.uniform(-1, 1, 3).astype(np.float32)
-
-    def _sizes(self):
-        space: Any = self.action_space
-        if isinstance(space, spaces.Discrete):
-            return [int(space.n)]
-        if isinstance(space, spaces.MultiDiscrete):
-            return space.nvec.tolist()
-        return [2] * space.n
-
-    def _draw(self):
-        parts = []
-        for size in self._sizes():
-            part = self.np_random.random(size) < 0.2
-            part[self.np_random.integers(size)] = True
-            parts.append(part)
-        self.mask = np.concatenate(parts).astype(np.int8)
-        return self.mask
-
-
 def strict(num_envs=2):
     return DummyVecEnv([lambda: Strict(spaces.Discrete(9))] * num_envs)
 
@@ -275,6 +227,55 @@ actor_critics = pytest.mark.parametrize(
 several_dimensions = pytest.mark.parametrize(
     "space", [spaces.MultiDiscrete([4, 2, 5]), spaces.MultiBinary(4)], ids=str
 )
+
+
+def test_categorical_is_pytorchs():
+    """Draws, probabilities, entropy and their gradients, bit for bit."""
+    space = spaces.Discrete(6)
+    logits, masks = random_logits_and_masks(space, 6)
+    results = []
+    for distribution in (FiniteCategorical, th.distributions.Categorical):
+        leaf = logits.clone().requires_grad_()
+        made = distribution(logits=mask_logits(leaf, masks, space))
+        actions = made.sample() if not results else results[0][0]
+        th.manual_seed(0)
+        drawn, log_probs, entropy = (
+            made.sample(),
+            made.log_prob(actions),
+            made.entropy(),
+        )
+        (log_probs.sum() + 0.5 * entropy.sum()).backward()
+        results.append((actions, drawn, log_probs, entropy, leaf.grad))
+    for one, other in zip(*results, strict=True):
+        assert th.equal(one, other)
+
+
+@pytest.mark.parametrize("size", [1.0, 1e28, 1e35])
+def test_entropy_of_huge_logits_is_finite(size):
+    """And so is its gradient, whatever it is multiplied by."""
+    logits = size * th.tensor([[100.0, -100.0, 100.0]]).expand(2, 3)
+    masks = th.tensor([[1, 1, 0], [0, 1, 0]])
+    logits.requires_grad_()
+    masked = FiniteCategorical(mask_logits(logits, masks, spaces.Discrete(3)))
+    assert masked.probs.tolist() == [[1, 0, 0], [0, 1, 0]]
+    assert masked.entropy().tolist() == [0, 0]
+    (1000 * masked.entropy().sum()).backward()
+    assert logits.grad is not None
+    assert logits.grad.tolist() == [[0, 0, 0]] * 2
+
+
+@pytest.mark.parametrize("wrong", [th.nan, th.inf])
+@actor_critics
+def test_diverged_policy_is_named(algorithm, wrong):
+    """Whichever action the logit is of, and not by taking an unavailable one."""
+    model = make_model(algorithm, strict())
+    obs = model.env.reset()
+    with th.no_grad():
+        model.policy.action_net.bias[-1] = wrong
+    obs["action_mask"][:] = 1
+    for deterministic in (True, False):
+        with pytest.raises(ValueError, match="logits are not finite"):
+            model.predict(obs, deterministic=deterministic)
 
 
 @actor_critics
