@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from sas_agents.study._backends import Backend
-from sas_agents.study._runs import Result, Run, execute, versions
+from sas_agents.study._runs import Run, versions
 from sas_agents.study._settings import Labelled
 from sas_agents.study._store import (
     finished_settings,
@@ -16,6 +16,7 @@ from sas_agents.study._store import (
     write_result,
     write_text,
 )
+from sas_agents.study._training import Result, execute
 
 
 @dataclass
@@ -75,11 +76,12 @@ def run_study(
 
 def execute_here(run: Run) -> Result:
     """Execute a run, if this process has the versions that the run names."""
-    if run.versions != versions():
+    here = versions(run.environment)
+    if run.versions != here:
         differing = {
-            name: f"{there} there, {versions().get(name)} here"
+            name: f"{there} there, {here.get(name)} here"
             for name, there in run.versions.items()
-            if there != versions().get(name)
+            if there != here.get(name)
         }
         raise RuntimeError(
             f"this worker has other versions than the command that asked for the run: "

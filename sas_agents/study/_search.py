@@ -9,8 +9,9 @@ import numpy as np
 
 from sas_agents.study._backends import Backend
 from sas_agents.study._presets import save_preset
-from sas_agents.study._runs import Run, execute
+from sas_agents.study._runs import Run
 from sas_agents.study._settings import Study
+from sas_agents.study._training import execute
 
 if TYPE_CHECKING:
     import optuna

@@ -9,8 +9,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sas_agents.study._runs import COLUMNS, FORMAT, Result, Run, normalized
+from sas_agents.study._runs import Run
 from sas_agents.study._settings import Labelled
+from sas_agents.study._training import COLUMNS, FORMAT, Result, normalized
 
 if TYPE_CHECKING:
     import pandas as pd

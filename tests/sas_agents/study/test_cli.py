@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from sas_agents.study.__main__ import EXAMPLES, main
+from sas_agents.study.__main__ import main
 from sas_agents.study._backends import Backend, Outcome
+from sas_agents.study._parser import EXAMPLES
 
 
 @pytest.fixture

@@ -24,8 +24,8 @@ from sas_agents.study import (
 )
 from sas_agents.study import _execution as execution
 from sas_agents.study._backends import Outcome, run_locally
-from sas_agents.study._runs import execute
 from sas_agents.study._store import read_folder, result_files, write_result
+from sas_agents.study._training import execute
 
 TWO_JOBS = Backend(num_jobs=2)
 
@@ -198,7 +198,7 @@ def test_worker_with_other_versions_refuses(
 ) -> None:
     """A machine of a cluster with other packages says so and does not run."""
     run = tiny.runs()[0].run
-    monkeypatch.setattr(execution, "versions", lambda: {**run.versions, "torch": "0.1"})
+    monkeypatch.setattr(execution, "versions", lambda _: {**run.versions, "torch": "0"})
     with pytest.raises(RuntimeError, match=r"torch.*0\.1 here"):
         execution.execute_here(run)
 
