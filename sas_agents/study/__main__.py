@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import sas_gym  # noqa: F401  # Registers the ids.
 from sas_agents.study._backends import Backend
 from sas_agents.study._execution import run_study
-from sas_agents.study._parser import make_parser
+from sas_agents.study._parser import Command, make_parser
 from sas_agents.study._runs import versions
 from sas_agents.study._search import run_search, searches
 from sas_agents.study._settings import Study
@@ -205,7 +205,7 @@ def repeat_command(options: argparse.Namespace) -> int:
     return 0 if same else 1
 
 
-COMMANDS = {
+COMMANDS: dict[str, Command] = {
     "run": run_command,
     "search": search_command,
     "plot": plot_command,

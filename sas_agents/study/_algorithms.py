@@ -71,14 +71,15 @@ def _resolved(name: str, value: Any) -> Any:
 
 def check_arguments(algorithm: str, arguments: dict[str, Any]) -> None:
     """Raise a `ValueError` for an argument that an algorithm's class does not have."""
-    parameters = signature(locate(ALGORITHMS[algorithm].location)).parameters
+    parameters = dict(signature(locate(ALGORITHMS[algorithm].location)).parameters)
+    for name in ("self", "policy", "env", "seed"):  # A run sets these itself.
+        parameters.pop(name, None)
     if any(p.kind is Parameter.VAR_KEYWORD for p in parameters.values()):
         return
     unknown = [name for name in arguments if name not in parameters]
     if unknown:
         raise ValueError(
-            f"{algorithm} has no argument {unknown[0]!r}; it has "
-            f"{sorted(set(parameters) - {'policy', 'env', 'self'})}"
+            f"{algorithm} has no argument {unknown[0]!r}; it has {sorted(parameters)}"
         )
 
 

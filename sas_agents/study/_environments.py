@@ -76,9 +76,9 @@ def make_problem(environment: str, arguments: dict[str, Any]) -> Problem:
     spec = find_spec(environment)
     if spec is None:
         return _of_entry_point(locate(environment), made)
-    assert spec.entry_point is not None  # an id without one cannot be made either
-    creator = spec.entry_point
-    creator = load_env_creator(creator) if isinstance(creator, str) else creator
+    creator: Any = spec.entry_point
+    if isinstance(creator, str):
+        creator = load_env_creator(creator)
     if _takes(creator, "mask_in_observation"):
         return Problem(environment, made)
     sets = _taken_sets(creator, made)

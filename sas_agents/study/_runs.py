@@ -11,6 +11,8 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from sas_agents.study._checks import check_counts, check_types
+
 LAMBDAS = "train/weight_v_hat", "train/weight_q_bar"
 
 
@@ -33,11 +35,12 @@ class Evaluation:
     log: tuple[str, ...] = LAMBDAS
 
     def __post_init__(self) -> None:
-        for name in ("num_points", "num_episodes", "num_final_episodes"):
-            check_count(name, getattr(self, name))
-        if isinstance(self.seed, bool) or not isinstance(self.seed, int):
-            raise ValueError(f"seed must be an integer, got {self.seed!r}")
-        object.__setattr__(self, "log", tuple(self.log))
+        if isinstance(self.log, list):  # JSON has no tuples.
+            object.__setattr__(self, "log", tuple(self.log))
+        check_types(self)
+        check_counts(self, "num_points", "num_episodes", "num_final_episodes")
+        if self.seed < 0:
+            raise ValueError(f"seed must be at least 0, got {self.seed}")
 
 
 @dataclass(frozen=True)
@@ -74,12 +77,6 @@ class Run:
     def from_dict(cls, fields: dict[str, Any]) -> "Run":
         """Build the run that `to_dict` took apart."""
         return cls(**{**fields, "evaluation": Evaluation(**fields["evaluation"])})
-
-
-def check_count(name: str, value: Any) -> None:
-    """Raise a `ValueError` unless a value is a whole number of at least 1."""
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise ValueError(f"{name} must be a whole number of at least 1, got {value!r}")
 
 
 def _digest(content: Any) -> str:

@@ -2,13 +2,19 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from difflib import get_close_matches
 from typing import Any, NamedTuple
 
 from sas_agents.study._algorithms import ALGORITHMS, check_arguments
+from sas_agents.study._checks import (
+    check_availability,
+    check_counts,
+    check_names,
+    check_range,
+    check_types,
+)
 from sas_agents.study._environments import find_spec
 from sas_agents.study._presets import preset
-from sas_agents.study._runs import Evaluation, Run, check_count, versions
+from sas_agents.study._runs import Evaluation, Run, versions
 
 
 @dataclass(frozen=True)
@@ -34,12 +40,10 @@ class EnvironmentSettings:
     arguments: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        check_types(self)
         for value in self.availabilities:
-            if not isinstance(value, int | float) or not 0 < value <= 1:
-                raise ValueError(
-                    f"availabilities must be numbers above 0 and up to 1, got {value!r}"
-                )
-        _check_optional_counts(self, "num_steps")
+            check_availability("availabilities", value)
+        check_counts(self, "num_steps")
         find_spec(self.id)
 
     def variants(self) -> list[dict[str, Any]]:
@@ -78,6 +82,7 @@ class AlgorithmSettings:
     search: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        check_types(self)
         if not self.algorithm:
             object.__setattr__(self, "algorithm", self.name)
         if self.algorithm not in ALGORITHMS:
@@ -85,7 +90,7 @@ class AlgorithmSettings:
                 f"there is no algorithm {self.algorithm!r}: choose one of "
                 f"{sorted(ALGORITHMS)}, or add it to sas_agents.study.ALGORITHMS"
             )
-        _check_optional_counts(self, "num_envs", "num_seeds")
+        check_counts(self, "num_envs", "num_seeds")
         for name, search_range in self.search.items():
             check_range(name, search_range)
 
@@ -102,26 +107,6 @@ class AlgorithmSettings:
         default = table.get("policy", ALGORITHMS[self.algorithm].policy)
         policy = self.policy or environment.policy or default
         return policy, {**table["arguments"], **self.arguments}
-
-
-def check_range(name: str, search_range: Any) -> None:
-    """Raise a `ValueError` for a search range that Optuna could not sample from."""
-    if isinstance(search_range, list) and search_range:
-        return
-    if not isinstance(search_range, dict) or not {"low", "high"} <= set(search_range):
-        raise ValueError(
-            f"the search range of {name} must be a list of choices or a table with low "
-            f"and high, got {search_range!r}"
-        )
-    check_keys(search_range, {"low", "high", "log", "integer", "schedule"}, name)
-    low, high = search_range["low"], search_range["high"]
-    if not low < high or (search_range.get("log") and low <= 0):
-        raise ValueError(
-            f"the search range of {name} must have low < high, and low > 0 where log = "
-            f"true; got {search_range!r}"
-        )
-    if search_range.get("schedule", "linear") != "linear":
-        raise ValueError(f"schedule must be 'linear', got {search_range['schedule']!r}")
 
 
 @dataclass(frozen=True)
@@ -143,7 +128,9 @@ class SearchSettings:
     objective: str = "final"
 
     def __post_init__(self) -> None:
-        _check_optional_counts(self, "num_trials", "num_seeds")
+        check_types(self)
+        check_counts(self, "num_trials", "num_seeds")
+        check_availability("availability", self.availability)
         if self.objective not in ("final", "area"):
             raise ValueError(
                 f"objective must be 'final' or 'area', got {self.objective!r}"
@@ -182,7 +169,8 @@ class Study:
     search: SearchSettings = field(default_factory=SearchSettings)
 
     def __post_init__(self) -> None:
-        _check_optional_counts(self, "num_steps", "num_envs", "num_seeds")
+        check_types(self)
+        check_counts(self, "num_steps", "num_envs", "num_seeds")
         for kind, names in (
             ("algorithm", [entry.name for entry in self.algorithms]),
             ("environment", [entry.id for entry in self.environments]),
@@ -201,6 +189,8 @@ class Study:
         runs = list(self._runs())
         for run in {(run.algorithm, *run.arguments): run for _, run in runs}.values():
             check_arguments(run.algorithm, run.arguments)
+        for entry in self.algorithms:
+            check_arguments(entry.algorithm, entry.search)
         return sorted(runs, key=lambda labelled: labelled.run.seed)
 
     def _runs(self) -> Iterator[Labelled]:
@@ -243,13 +233,14 @@ class Study:
         """Return a part of the study; whatever is `None` stays whole."""
         ids = [entry.id for entry in self.environments]
         names = [entry.name for entry in self.algorithms]
-        for wanted, known in ((environments, ids), (algorithms, names)):
-            check_names(wanted or [], known, "this study")
+        check_names("environment", environments or [], ids)
+        check_names("algorithm", algorithms or [], names)
         chosen = [
             e for e in self.environments if environments is None or e.id in environments
         ]
         if availabilities is not None:
-            check_availabilities(availabilities, chosen)
+            known = sorted({p for entry in chosen for p in entry.availabilities})
+            check_names("availability", availabilities, known)
             chosen = [
                 replace(
                     entry,
@@ -266,38 +257,3 @@ class Study:
         if num_seeds is not None:
             kept = [replace(algorithm, num_seeds=num_seeds) for algorithm in kept]
         return replace(self, environments=tuple(chosen), algorithms=tuple(kept))
-
-
-def check_names(wanted: list[str], known: list[str], where: str) -> None:
-    """Raise a `ValueError` for a name that a study does not have."""
-    for name in wanted:
-        if name not in known:
-            raise ValueError(f"{where} has no {name!r}; it has {known}")
-
-
-def check_availabilities(
-    wanted: list[float], environments: list[EnvironmentSettings]
-) -> None:
-    """Raise a `ValueError` for an availability that no environment has."""
-    known = sorted({p for entry in environments for p in entry.availabilities})
-    for value in wanted:
-        if value not in known:
-            raise ValueError(f"this study has no availability {value}; it has {known}")
-
-
-def _check_optional_counts(settings: Any, *names: str) -> None:
-    for name in names:
-        value = getattr(settings, name)
-        if value is not None:
-            check_count(name, value)
-
-
-def check_keys(table: dict[str, Any], known: set[str], where: str) -> None:
-    """Raise a `ValueError` for a key that is not known."""
-    for key in table:
-        if key not in known:
-            close = get_close_matches(key, known, n=1)
-            hint = f" (did you mean {close[0]!r}?)" if close else ""
-            raise ValueError(
-                f"unknown key {key!r} in {where}{hint}; known are {sorted(known)}"
-            )

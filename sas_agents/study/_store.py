@@ -173,7 +173,8 @@ def _frame(result: Result, label: str) -> "pd.DataFrame":
         normalized(mean, reference) for mean in result["curve"]["mean_return"]
     ]
     frame["random"], frame["optimal"] = reference["random"], reference["optimal"]
-    frame["seconds"] = result["timing"]["seconds"]
+    timing = result["timing"]
+    frame["seconds"] = timing["seconds"] - timing.get("evaluation_seconds", 0.0)
     frame["run"] = json.dumps(run, sort_keys=True)
     numbers = ["score", "random", "optimal", *run["evaluation"]["log"]]
     return frame.astype(dict.fromkeys(numbers, float))

@@ -5,13 +5,13 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, TypeVar
 
+from sas_agents.study._checks import check_keys
 from sas_agents.study._runs import Evaluation
 from sas_agents.study._settings import (
     AlgorithmSettings,
     EnvironmentSettings,
     SearchSettings,
     Study,
-    check_keys,
 )
 
 STUDIES = Path(__file__).parent / "studies"

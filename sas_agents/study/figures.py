@@ -173,8 +173,38 @@ def score_intervals(results: pd.DataFrame) -> Figure:
     return figure
 
 
+def final_returns(results: pd.DataFrame) -> Figure:
+    """Draw the final return of every seed, and beside it the time that a run takes."""
+    final = final_rows(results)
+    figure, panels = _grid(final, "")
+    looks = styles(list(results.label.unique()))
+    for axes, task in panels:
+        draw_references(axes, task, horizontal=False)
+        labels = list(task.label.unique())
+        for row, label in enumerate(labels):
+            group, look = task[task.label == label], looks[label]
+            axes.scatter(
+                group.mean_return,
+                np.full(len(group), row),
+                s=18,
+                color=look.color,
+                marker=look.marker,
+                alpha=0.6,
+                lw=0,
+            )
+            mean = group.mean_return.mean()
+            axes.plot([mean], [row], "|", color=look.color, ms=15, mew=2)
+        seconds = task.groupby("label", sort=False).seconds.mean()
+        names = [f"{label}, {seconds[label]:.0f} s" for label in labels]
+        axes.set_yticks(range(len(labels)), names, fontsize="small")
+        axes.set_ylim(len(labels) - 0.5, -0.5)
+        axes.set_xlabel("final mean return")
+    return _with_legend(figure)
+
+
 FIGURES: dict[str, Callable[[pd.DataFrame], Figure]] = {
     "learning_curves": learning_curves,
+    "final_returns": final_returns,
     "baseline_weights": baseline_weights,
     "performance_by_availability": performance_by_availability,
     "performance_profiles": performance_profiles,
@@ -204,30 +234,41 @@ def _draw_intervals(
 def _grid(
     results: pd.DataFrame, ylabel: str
 ) -> tuple[Figure, Iterator[tuple[Axes, pd.DataFrame]]]:
-    """Make a panel per task: rows by availability, columns by environment."""
+    """Make a panel per task: rows by availability, columns by environment.
+
+    Where most environments have variants of their own, the panels just follow each
+    other.
+    """
+    tasks = list(dict.fromkeys(zip(results.environment, results.variant, strict=True)))
     environments = list(results.environment.unique())
     variants = sorted(results.variant.unique(), reverse=True)
+    if 2 * len(tasks) > len(environments) * len(variants):
+        cells = [(e, v) for v in variants for e in environments]
+        num_columns = len(environments)
+    else:
+        cells, num_columns = tasks, min(len(tasks), 4)
+    num_rows = -(-len(cells) // num_columns)
     figure = Figure(
-        figsize=(3.2 * len(environments) + 0.6, 2.4 * len(variants) + 0.8),
-        layout="constrained",
+        figsize=(3.2 * num_columns + 0.6, 2.4 * num_rows + 0.8), layout="constrained"
     )
-    grid = figure.subplots(len(variants), len(environments), squeeze=False)
+    grid = figure.subplots(num_rows, num_columns, squeeze=False)
 
     def panels() -> Iterator[tuple[Axes, pd.DataFrame]]:
-        for row, variant in zip(grid, variants, strict=True):
+        for row in range(num_rows):
             unlabelled = True
-            for axes, environment in zip(row, environments, strict=True):
-                chosen = results.environment == environment
-                task = results[chosen & (results.variant == variant)]
-                if task.empty:
+            for column in range(num_columns):
+                axes, place = grid[row, column], row * num_columns + column
+                if place >= len(cells) or cells[place] not in tasks:
                     axes.remove()
                     continue
-                axes.set_title(f"{short_name(environment)}, {_availability(variant)}")
+                environment, variant = cells[place]
+                chosen = results.environment == environment
+                axes.set_title(task_name(environment, variant), fontsize="medium")
                 axes.grid(alpha=0.25)
                 if unlabelled:
                     axes.set_ylabel(ylabel)
                     unlabelled = False
-                yield axes, task
+                yield axes, results[chosen & (results.variant == variant)]
 
     return figure, panels()
 
@@ -256,13 +297,14 @@ def _draw_band(
     )
 
 
-def draw_references(axes: Axes, task: pd.DataFrame) -> None:
-    """Draw the optimum and random play, where they are known."""
+def draw_references(axes: Axes, task: pd.DataFrame, horizontal: bool = True) -> None:
+    """Draw the optimum and random play as lines, where they are known."""
+    draw = axes.axhline if horizontal else axes.axvline
     optimal, random = task.optimal.iloc[0], task.random.iloc[0]
     if np.isfinite(optimal):
-        axes.axhline(optimal, color="black", lw=1, label="optimum")
+        draw(optimal, color="black", lw=1, label="optimum")
     if np.isfinite(random):
-        axes.axhline(random, color="0.4", lw=1.2, ls=":", label="random")
+        draw(random, color="0.4", lw=1.2, ls=":", label="random")
 
 
 def _say_steps(axes: Axes) -> None:
@@ -289,18 +331,29 @@ def _with_legend(figure: Figure) -> Figure:
 
 
 def short_name(environment: str) -> str:
-    """Return an id as a title.
+    """Return an id, or an entry point, as a title.
 
     Example:
-        >>> short_name("SAS/SanFrancisco-v0")
-        'San Francisco'
+        >>> short_name("SAS/SanFrancisco-v0"), short_name("my_module:grid")
+        ('San Francisco', 'grid')
     """
-    name = environment.rpartition("/")[2].rpartition("-v")[0] or environment
+    name = environment.rpartition(":")[2].rpartition("/")[2]
+    name = name.rpartition("-v")[0] or name
     return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name)
 
 
-def _availability(variant: str) -> str:
+def task_name(environment: str, variant: str) -> str:
+    """Return an environment and its variant as a title.
+
+    Example:
+        >>> task_name("SAS/Maze-v0", "0.8"), task_name("Taxi-v4", "")
+        ('Maze, availability 0.8', 'Taxi')
+    """
+    first, _, others = variant.partition(", ")
     try:
-        return f"availability {float(variant):g}"
+        first = f"availability {float(first):g}"
     except ValueError:
-        return variant
+        first, others = "", variant
+    # The rest, such as a time limit, would not fit over a panel.
+    sets = [others] if "(" in others else []
+    return ", ".join([short_name(environment), *filter(None, [first]), *sets])

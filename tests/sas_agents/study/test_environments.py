@@ -71,10 +71,11 @@ def test_evaluation_has_masks_in_info(guest: str, channel: MaskChannel) -> None:
     """They are what the environment allows, and only ours see them as an input."""
     environment, arguments, _ = GUESTS[guest]
     env = evaluation_env(make_problem(environment, arguments), channel, 4, seed=0)
+    actions: Any = env.single_action_space
     obs, infos = env.reset(seed=0)
     for _ in range(20):
         masks = infos["action_mask"]
-        assert masks.shape == (4, env.single_action_space.n)
+        assert masks.shape == (4, actions.n)
         sees_mask = isinstance(obs, dict) and "action_mask" in obs
         assert sees_mask == (channel == "observation")
         if sees_mask:
