@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 import sas_gym  # noqa: F401  # Registers the ids.
 from sas_agents.study._backends import Backend
 from sas_agents.study._execution import run_study
+from sas_agents.study._files import StorageError
 from sas_agents.study._parser import Command, make_parser
 from sas_agents.study._runs import versions
 from sas_agents.study._search import run_search, searches
 from sas_agents.study._settings import Study
-from sas_agents.study._store import StorageError, collect, find_run, read_folder
+from sas_agents.study._store import collect, find_run, read_folder
 from sas_agents.study._study_file import load_study
 from sas_agents.study._training import execute
 
@@ -56,8 +57,12 @@ def _show_warning(message: Any, *_: Any, **__: Any) -> None:
 
 
 def _study(options: argparse.Namespace) -> Study:
+    is_search = options.command is search_command  # Its seeds are those of a trial.
     return load_study(options.study).part(
-        options.environment, options.algorithm, options.availability, options.seeds
+        options.environment,
+        options.algorithm,
+        options.availability,
+        None if is_search else options.seeds,
     )
 
 
@@ -91,17 +96,23 @@ def search_command(options: argparse.Namespace) -> int:
     """Search settings, and write the best ones."""
     study = _study(options)
     storage = options.storage or str(options.folder / "search.log")
-    todo = searches(study, storage, options.sampler, options.pruner)
+    settings = study.search
+    if options.trials is not None:
+        settings = replace(settings, num_trials=options.trials)
     if options.seeds is not None:
-        seeds = tuple(todo[0].seeds[0] + i for i in range(options.seeds))
-        todo = [replace(search, seeds=seeds) for search in todo]
-    num_trials = options.trials or study.search.num_trials
-    messages = run_search(
-        todo, num_trials, options.output, _backend(options), not options.no_progress
+        settings = replace(settings, num_seeds=options.seeds)
+    study = replace(study, search=settings)
+    todo = searches(study, storage, options.sampler, options.pruner)
+    messages, num_written = run_search(
+        todo,
+        settings.num_trials,
+        options.output,
+        _backend(options),
+        not options.no_progress,
     )
     print("\n".join(messages))
-    print(f"presets are in {options.output}")
-    return 0
+    print(f"{num_written} of {len(todo)} presets are in {options.output}")
+    return 0 if num_written == len(todo) else 1
 
 
 def _results(options: argparse.Namespace) -> "pd.DataFrame":

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from sas_agents.study._backends import Backend
 from sas_agents.study._environments import make_env, make_problem
+from sas_agents.study._files import write_text
 from sas_agents.study._runs import Run, versions
 from sas_agents.study._settings import Labelled
 from sas_agents.study._store import (
@@ -15,7 +16,6 @@ from sas_agents.study._store import (
     is_finished,
     result_files,
     write_result,
-    write_text,
 )
 from sas_agents.study._training import Result, execute
 

@@ -101,7 +101,9 @@ def make_parser(commands: dict[str, Command]) -> argparse.ArgumentParser:
     adder = parser.add_subparsers(metavar="COMMAND", required=True)
     added = {name: _add_command(adder, name, commands[name]) for name in EXAMPLES}
 
-    _add_backend(added["run"])
+    _add_backend(added["run"]).add_argument(
+        "--any-version", action="store_true", help="keep results of other versions"
+    )
     search = _add_backend(added["search"])
     search.add_argument("--trials", type=int, help="settings to try for each")
     search.add_argument("--sampler", choices=["random", "tpe"], default="random")
@@ -149,6 +151,5 @@ def _add_backend(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
     group.add_argument("--backend", choices=["joblib", "ray"], default="joblib")
     group.add_argument("--jobs", type=int, default=-1, help="processes (all cores)")
     group.add_argument("--address", help="of the Ray cluster, such as auto")
-    group.add_argument("--any-version", action="store_true", help="keep old results")
     group.add_argument("--no-progress", action="store_true", help="no progress bar")
     return parser

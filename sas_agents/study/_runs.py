@@ -61,12 +61,12 @@ class Run:
     @property
     def key(self) -> str:
         """Name of the run's result file: a hash of all fields."""
-        return _digest(asdict(self))
+        return digest(asdict(self))
 
     @property
     def setting(self) -> str:
         """A hash of all fields but the versions."""
-        return _digest({**asdict(self), "versions": None})
+        return digest({**asdict(self), "versions": None})
 
     def to_dict(self) -> dict[str, Any]:
         """Return all fields, as JSON has them."""
@@ -79,7 +79,8 @@ class Run:
         return cls(**{**fields, "evaluation": Evaluation(**fields["evaluation"])})
 
 
-def _digest(content: Any) -> str:
+def digest(content: Any) -> str:
+    """Return a hash of what JSON can hold."""
     text = json.dumps(content, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
