@@ -16,16 +16,18 @@ A study's result is a file per run that says how to repeat it. On the command li
 from sas_agents.study._algorithms import ALGORITHMS, Algorithm
 from sas_agents.study._backends import Backend
 from sas_agents.study._execution import Report, run_study
+from sas_agents.study._files import StorageError
 from sas_agents.study._presets import from_preset, load_presets, preset
-from sas_agents.study._runs import Evaluation, Run, execute
+from sas_agents.study._runs import Evaluation, Run
 from sas_agents.study._settings import (
     AlgorithmSettings,
     EnvironmentSettings,
     SearchSettings,
     Study,
-    load_study,
 )
-from sas_agents.study._store import CorruptResultError, StorageError, collect
+from sas_agents.study._store import CorruptResultError, collect
+from sas_agents.study._study_file import load_study
+from sas_agents.study._training import execute
 
 __all__ = [
     "ALGORITHMS",

@@ -3,7 +3,7 @@
 import argparse
 import sys
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,94 +11,25 @@ from typing import TYPE_CHECKING, Any
 import sas_gym  # noqa: F401  # Registers the ids.
 from sas_agents.study._backends import Backend
 from sas_agents.study._execution import run_study
-from sas_agents.study._runs import execute, versions
+from sas_agents.study._files import StorageError
+from sas_agents.study._parser import Command, make_parser
+from sas_agents.study._runs import versions
 from sas_agents.study._search import run_search, searches
-from sas_agents.study._settings import STUDIES, Study, load_study
-from sas_agents.study._store import StorageError, collect, find_run, read_folder
+from sas_agents.study._settings import Study
+from sas_agents.study._store import collect, find_run, read_folder
+from sas_agents.study._study_file import load_study
+from sas_agents.study._training import execute
 
 if TYPE_CHECKING:
     import pandas as pd
 
-OVERVIEW = """\
-Run studies of agents on environments whose actions are not always available.
-
-A study is a TOML file: environments with their availabilities, algorithms with their
-arguments, steps, seeds, evaluation. These are shipped, and are examples to copy:
-{studies}
-
-  sas-study run quick                    every run that has no result yet
-  sas-study status quick                 what is done and what is left
-  sas-study table quick                  returns, scores and intervals
-  sas-study plot quick                   learning curves and more, as PNG
-  sas-study search quick --trials 20     better settings, written as presets
-
-Every run leaves one small file in a folder (--folder, by default `results`). A command
-that was interrupted, or killed, goes on where it was when it is given again.
-"""
-EXAMPLES = {
-    "run": """\
-Runs whatever has no result yet, and writes one JSON file per run.
-
-  sas-study run quick
-  sas-study run my_study.toml --folder my_results --jobs 8
-  sas-study run ours --environment SAS/Maze-v0 --availability 0.8 --seeds 5
-  sas-study run ours --backend ray --address auto      on a Ray cluster
-
-The name of a file is a hash of all that defines its run: environment, algorithm, their
-arguments, seed, evaluation, package versions and the agents' source. So a finished run
-is never repeated, and several studies can share a folder. After an update results are
-made again, unless you say --any-version.
-
-On a cluster, start Ray (`ray start --head`, and `ray start --address=...` elsewhere)
-with the same packages on every machine; results are written by this command alone.
-""",
-    "search": """\
-Searches settings of every algorithm that has search ranges in the study.
-
-  sas-study search ours --trials 60 --pruner halving --output my_presets.toml
-  sas-study search paper --environment SAS/Maze-v0 --algorithm SASPG --trials 30
-  sas-study search ours --storage postgresql://user@host/optuna     many machines
-
-Trials are kept in the storage: the same command goes on where it was, and several
-commands, on several machines, can work on one storage at the same time. The best
-settings go into the output, which a study uses by `preset = "my_presets.toml"`.
-""",
-    "plot": """\
-Draws figures from results, of a folder or of a table's CSV file.
-
-  sas-study plot ours --output figures
-  sas-study plot ours --folder results.csv.gz --figure learning_curves --format pdf
-
-With one standard deviation over seeds in curves, 95 % stratified bootstrap intervals
-elsewhere, and the optimum and random play drawn in.
-""",
-    "table": """\
-Prints final returns, scores with intervals, comparisons and sample efficiency.
-
-  sas-study table ours
-  sas-study table ours --csv results.csv.gz     everything, a row per evaluation
-
-The CSV file is read by `pandas.read_csv("results.csv.gz")`, and by --folder here.
-""",
-    "status": """\
-Shows how many runs of a study are done, by environment and algorithm.
-
-  sas-study status ours
-""",
-    "repeat": """\
-Repeats one run and compares its learning curve with the one that was kept.
-
-  sas-study repeat results/0123456789abcdef.json
-  sas-study repeat 0123 --folder results.csv.gz
-
-On the same machine with the same versions the curves are equal.
-""",
-}
-
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; return 0 if all went well."""
-    options = make_parser().parse_args(arguments)
+    # A user's own environments: `python -m` finds modules here, and so does the script.
+    if str(Path.cwd()) not in sys.path:
+        sys.path.append(str(Path.cwd()))
+    options = make_parser(COMMANDS).parse_args(arguments)
     try:
         with warnings.catch_warnings():
             warnings.filterwarnings("always", module=r"sas_agents\.study")
@@ -125,83 +56,13 @@ def _show_warning(message: Any, *_: Any, **__: Any) -> None:
     print(f"sas-study: warning: {message}", file=sys.stderr)
 
 
-def make_parser() -> argparse.ArgumentParser:
-    """Return the parser of all commands."""
-    shipped = "\n".join(
-        f"  {path.stem:6} {load_study(path.stem).description}"
-        for path in sorted(STUDIES.glob("*.toml"))
-    )
-    parser = argparse.ArgumentParser(
-        prog="sas-study",
-        description=OVERVIEW.format(studies=shipped),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    commands = parser.add_subparsers(metavar="COMMAND", required=True)
-    add = {name: _command(commands, name) for name in EXAMPLES}
-
-    _add_backend(add["run"](run_command))
-    search = _add_backend(add["search"](search_command))
-    search.add_argument("--trials", type=int, help="settings to try for each")
-    search.add_argument("--sampler", choices=["random", "tpe"], default="random")
-    search.add_argument("--pruner", choices=["none", "halving"], default="none")
-    search.add_argument("--storage", help="file or URL (default: FOLDER/search.log)")
-    search.add_argument("--output", type=Path, default=Path("presets.toml"))
-    plot = add["plot"](plot_command)
-    plot.add_argument("--output", type=Path, default=Path("figures"), metavar="FOLDER")
-    plot.add_argument(
-        "--figure", action="append", help="only this one; may be repeated"
-    )
-    plot.add_argument("--format", choices=["png", "pdf", "svg"], default="png")
-    table = add["table"](table_command)
-    table.add_argument("--csv", type=Path, help="write everything to this file as well")
-    add["status"](status_command)
-    repeat = add["repeat"](repeat_command)
-    repeat.add_argument("key", help="result file, or the start of its key")
-    return parser
-
-
-def _command(
-    commands: Any, name: str
-) -> Callable[[Callable[[argparse.Namespace], int]], argparse.ArgumentParser]:
-    """Return what adds a command with the arguments that all have."""
-
-    def add(function: Callable[[argparse.Namespace], int]) -> argparse.ArgumentParser:
-        parser: argparse.ArgumentParser = commands.add_parser(
-            name,
-            help=EXAMPLES[name].partition("\n")[0],
-            description=EXAMPLES[name],
-            formatter_class=argparse.RawDescriptionHelpFormatter,
-        )
-        parser.set_defaults(command=function)
-        parser.add_argument(
-            "--folder", type=Path, default=Path("results"), help="where results are"
-        )
-        if name == "repeat":
-            return parser
-        parser.add_argument("study", help="name of a shipped study, or a TOML file")
-        part = parser.add_argument_group("a part of the study; each may be repeated")
-        part.add_argument("--environment", action="append", metavar="ID")
-        part.add_argument("--algorithm", action="append", metavar="NAME")
-        part.add_argument("--availability", action="append", type=float, metavar="P")
-        part.add_argument("--seeds", type=int, metavar="N", help="number of seeds")
-        return parser
-
-    return add
-
-
-def _add_backend(parser: argparse.ArgumentParser) -> argparse.ArgumentParser:
-    group = parser.add_argument_group("where it runs")
-    group.add_argument("--backend", choices=["joblib", "ray"], default="joblib")
-    group.add_argument("--jobs", type=int, default=-1, help="processes (all cores)")
-    group.add_argument("--address", help="of the Ray cluster, such as auto")
-    group.add_argument("--any-version", action="store_true", help="keep old results")
-    group.add_argument("--no-progress", action="store_true", help="no progress bar")
-    return parser
-
-
 def _study(options: argparse.Namespace) -> Study:
+    is_search = options.command is search_command  # Its seeds are those of a trial.
     return load_study(options.study).part(
-        options.environment, options.algorithm, options.availability, options.seeds
+        options.environment,
+        options.algorithm,
+        options.availability,
+        None if is_search else options.seeds,
     )
 
 
@@ -235,17 +96,23 @@ def search_command(options: argparse.Namespace) -> int:
     """Search settings, and write the best ones."""
     study = _study(options)
     storage = options.storage or str(options.folder / "search.log")
-    todo = searches(study, storage, options.sampler, options.pruner)
+    settings = study.search
+    if options.trials is not None:
+        settings = replace(settings, num_trials=options.trials)
     if options.seeds is not None:
-        seeds = tuple(todo[0].seeds[0] + i for i in range(options.seeds))
-        todo = [replace(search, seeds=seeds) for search in todo]
-    num_trials = options.trials or study.search.num_trials
-    messages = run_search(
-        todo, num_trials, options.output, _backend(options), not options.no_progress
+        settings = replace(settings, num_seeds=options.seeds)
+    study = replace(study, search=settings)
+    todo = searches(study, storage, options.sampler, options.pruner)
+    messages, num_written = run_search(
+        todo,
+        settings.num_trials,
+        options.output,
+        _backend(options),
+        not options.no_progress,
     )
     print("\n".join(messages))
-    print(f"presets are in {options.output}")
-    return 0
+    print(f"{num_written} of {len(todo)} presets are in {options.output}")
+    return 0 if num_written == len(todo) else 1
 
 
 def _results(options: argparse.Namespace) -> "pd.DataFrame":
@@ -334,9 +201,10 @@ def repeat_command(options: argparse.Namespace) -> int:
     path = Path(options.key)
     folder = path.parent if path.is_file() else options.folder
     run, kept = find_run(folder, path.name)
+    here = versions(run.environment)
     for name, there in run.versions.items():
-        if there != versions().get(name):
-            print(f"note: {name} was {there} and is {versions().get(name)}")
+        if there != here.get(name):
+            print(f"note: {name} was {there} and is {here.get(name)}")
     curve = execute(run)["curve"]
     print(f"{'step':>10} {'kept':>12} {'repeated':>12}")
     for step, old, new in zip(
@@ -347,6 +215,15 @@ def repeat_command(options: argparse.Namespace) -> int:
     print("the curves are equal" if same else "the curves differ")
     return 0 if same else 1
 
+
+COMMANDS: dict[str, Command] = {
+    "run": run_command,
+    "search": search_command,
+    "plot": plot_command,
+    "table": table_command,
+    "status": status_command,
+    "repeat": repeat_command,
+}
 
 if __name__ == "__main__":
     sys.exit(main())

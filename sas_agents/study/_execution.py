@@ -7,15 +7,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from sas_agents.study._backends import Backend
-from sas_agents.study._runs import Result, Run, execute, versions
+from sas_agents.study._environments import make_env, make_problem
+from sas_agents.study._files import write_text
+from sas_agents.study._runs import Run, versions
 from sas_agents.study._settings import Labelled
 from sas_agents.study._store import (
     finished_settings,
     is_finished,
     result_files,
     write_result,
-    write_text,
 )
+from sas_agents.study._training import Result, execute
 
 
 @dataclass
@@ -49,11 +51,13 @@ def run_study(
         progress: Whether to show a progress bar.
 
     Raises:
+        ValueError: If an environment cannot be made with its arguments.
         StorageError: If a result cannot be written; those written are whole.
     """
     from tqdm import tqdm
 
     left = unfinished(runs, folder, any_version)
+    check_environments(left)
     report = Report(num_kept=len({run.key for _, run in runs}) - len(left))
     total = sum(run.num_steps for run in left)
     bar = tqdm(total=total, unit="step", unit_scale=True, disable=not progress)
@@ -73,13 +77,32 @@ def run_study(
     return report
 
 
+def check_environments(runs: Sequence[Run]) -> None:
+    """Make every environment once, before hours of work, or raise a `ValueError`."""
+    for run in {variant_key(run): run for run in runs}.values():
+        try:
+            problem = make_problem(run.environment, run.environment_arguments)
+            make_env(problem).close()
+        except Exception as error:  # Whatever an environment raises.
+            raise ValueError(
+                f"cannot make {run.environment} with {run.environment_arguments}: "
+                f"{error}"
+            ) from error
+
+
+def variant_key(run: Run) -> str:
+    """Return a text that is the same for runs in the same environment."""
+    return json.dumps([run.environment, run.environment_arguments], sort_keys=True)
+
+
 def execute_here(run: Run) -> Result:
     """Execute a run, if this process has the versions that the run names."""
-    if run.versions != versions():
+    here = versions(run.environment)
+    if run.versions != here:
         differing = {
-            name: f"{there} there, {versions().get(name)} here"
+            name: f"{there} there, {here.get(name)} here"
             for name, there in run.versions.items()
-            if there != versions().get(name)
+            if there != here.get(name)
         }
         raise RuntimeError(
             f"this worker has other versions than the command that asked for the run: "

@@ -2,7 +2,6 @@
 
 import json
 import math
-import os
 import tomllib
 from copy import deepcopy
 from functools import cache
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from sas_agents.study._algorithms import ALGORITHMS, resolve
+from sas_agents.study._files import write_text
 
 PRESETS = Path(__file__).parent / "presets"
 T = TypeVar("T")
@@ -117,10 +117,7 @@ def save_preset(path: Path, env_id: str, algorithm: str, entry: dict[str, Any]) 
         for name, table in algorithms.items():
             lines.append(f"\n[{json.dumps(one_id)}.{json.dumps(name)}]\n")
             lines += [f"{key} = {as_toml(value)}\n" for key, value in table.items()]
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary.write_text("".join(lines))
-    os.replace(temporary, path)
+    write_text(path, "".join(lines))
 
 
 def as_toml(value: Any) -> str:

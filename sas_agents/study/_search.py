@@ -9,8 +9,9 @@ import numpy as np
 
 from sas_agents.study._backends import Backend
 from sas_agents.study._presets import save_preset
-from sas_agents.study._runs import Run, execute
+from sas_agents.study._runs import Run, digest
 from sas_agents.study._settings import Study
+from sas_agents.study._training import execute
 
 if TYPE_CHECKING:
     import optuna
@@ -47,18 +48,19 @@ class Search:
     def name(self) -> str:
         """Name of the search in the storage: a new definition is a new search."""
         unseeded = replace(self.run, seed=0).key
-        return f"{self.label} in {self.run.environment} [{unseeded}]"
+        key = digest([unseeded, self.ranges, self.seeds, self.objective])
+        return f"{self.label} in {self.run.environment} [{key}]"
 
-    def open(self, seed: int = 0) -> "optuna.Study":
+    def open(self) -> "optuna.Study":
         """Return Optuna's study, made if it is not there."""
         import optuna
 
         optuna.logging.set_verbosity(optuna.logging.WARNING)
         samplers: dict[str, Callable[[], Any]] = {
-            "random": lambda: optuna.samplers.RandomSampler(seed=seed),
+            "random": optuna.samplers.RandomSampler,
             # Others are sampling at the same time: do not choose what they try.
             "tpe": lambda: optuna.samplers.TPESampler(
-                seed=seed, multivariate=True, constant_liar=True
+                multivariate=True, constant_liar=True
             ),
         }
         pruners: dict[str, Callable[[], Any]] = {
@@ -128,7 +130,7 @@ def run_search(
     output: Path,
     backend: Backend | None = None,
     progress: bool = True,
-) -> list[str]:
+) -> tuple[list[str], int]:
     """Try settings until each search has its number of trials; write the best ones.
 
     Args:
@@ -139,39 +141,55 @@ def run_search(
         progress: Whether to show a progress bar.
 
     Returns:
-        A line per search, and one per trial that raised an error.
+        A line per search and one per trial that raised an error; and how many searches
+        have a best setting.
     """
     from tqdm import tqdm
 
     # Interleaved, so that an interrupted search has something of everything.
+    starts = [search.num_finished() for search in todo]
     jobs = [
-        (index, search)
+        (num_trials, search)
         for index in range(num_trials)
-        for search, start in [(one, one.num_finished()) for one in todo]
+        for search, start in zip(todo, starts, strict=True)
         if index >= start
     ]
-    messages = []
+    messages, num_written = [], 0
     with tqdm(total=len(jobs), unit="trial", disable=not progress) as bar:
         for outcome in (backend or Backend()).map(run_trial, jobs):
             if outcome.error is not None:
                 label = outcome.item[1].name
                 messages.append(f"a trial of {label} failed: {outcome.error!r}")
             bar.update()
-    return messages + [write_best(search, output) for search in todo]
+    for search in todo:
+        best = best_trial(search)
+        if best is None:
+            messages.append(f"{search.name}: no trial was completed, nothing written")
+        else:
+            messages.append(write_best(search, best, output))
+            num_written += 1
+    return messages, num_written
 
 
 def run_trial(job: tuple[int, Search]) -> None:
-    """Try one setting, and put its score into the storage."""
-    index, search = job
-    # A seed per trial: processes, and a continued search, must not repeat each other.
-    seed = int(np.random.SeedSequence([index, len(search.label)]).generate_state(1)[0])
-    search.open(seed).optimize(lambda trial: objective(trial, search), n_trials=1)
+    """Try one setting, and put its score into the storage.
+
+    Nothing is left to do where other commands on the same storage have tried enough.
+    """
+    num_trials, search = job
+    if search.num_finished() >= num_trials:
+        return
+    search.open().optimize(lambda trial: objective(trial, search), n_trials=1)
 
 
 def objective(trial: "optuna.Trial", search: Search) -> float:
     """Return the mean score of sampled settings over the seeds of a search."""
     import optuna
 
+    if search.sampler == "random":
+        # The trial's number, which the storage gives out, says what is tried: processes
+        # and continued searches never repeat each other, and a search can be repeated.
+        trial.study.sampler = optuna.samplers.RandomSampler(seed=trial.number)
     sampled = {
         name: suggest(trial, name, search_range)
         for name, search_range in search.ranges.items()
@@ -208,12 +226,15 @@ def suggest(trial: "optuna.Trial", name: str, search_range: Any) -> Any:
     return f"lin_{value:.6g}" if "schedule" in search_range else value
 
 
-def write_best(search: Search, output: Path) -> str:
+def best_trial(search: Search) -> "optuna.trial.FrozenTrial | None":
+    """Return the trial with the highest score, if any was completed."""
+    trials = [trial for trial in search.open().trials if trial.value is not None]
+    completed = [trial for trial in trials if trial.state.name == "COMPLETE"]
+    return max(completed, key=lambda trial: float(trial.value or 0.0), default=None)
+
+
+def write_best(search: Search, best: "optuna.trial.FrozenTrial", output: Path) -> str:
     """Write the best settings of a search into a preset file, and say what they are."""
-    trials = [t for t in search.open().trials if t.state.name == "COMPLETE"]
-    if not trials:
-        return f"{search.name}: no trial was completed, nothing written"
-    best = max(trials, key=lambda trial: float(trial.value or -np.inf))
     run = search.run
     source = (
         f"best of {search.num_finished()} settings ({search.sampler} sampling, pruner "

@@ -1,20 +1,20 @@
-"""A study as a declarative TOML file: reading, checking, and the runs it asks for."""
+"""What a study consists of, each part checked, and the runs that it asks for."""
 
-import tomllib
 from collections.abc import Iterator
-from dataclasses import dataclass, field, fields, replace
-from difflib import get_close_matches
-from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
-
-import gymnasium as gym
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
 
 from sas_agents.study._algorithms import ALGORITHMS, check_arguments
+from sas_agents.study._checks import (
+    check_availability,
+    check_counts,
+    check_names,
+    check_range,
+    check_types,
+)
+from sas_agents.study._environments import find_spec
 from sas_agents.study._presets import preset
-from sas_agents.study._runs import Evaluation, Run, check_count, versions
-
-STUDIES = Path(__file__).parent / "studies"
-T = TypeVar("T")
+from sas_agents.study._runs import Evaluation, Run, versions
 
 
 @dataclass(frozen=True)
@@ -22,9 +22,13 @@ class EnvironmentSettings:
     """An `[[environment]]` of a study.
 
     Args:
-        id: Its id; `"module:Id-v0"` imports the module that registers it.
-        availabilities: Each is run. Empty: only `arguments` count.
+        id: Its id; `"module:Id-v0"` imports the module that registers it. Or
+            `"module:name"` for a class or function that returns an environment or a
+            task.
+        availabilities: Each is run. Empty: only `arguments` count. An environment that
+            has no such argument gets `StochasticActionSets` around it.
         num_steps: Steps to learn from, if not the study's.
+        policy: Policy of all algorithms that do not name one of their own.
         arguments: Further arguments; `action_sets = {Markov = [0.1, 0.05]}` names a
             class of `sas_gym.action_sets` and its arguments.
     """
@@ -32,19 +36,15 @@ class EnvironmentSettings:
     id: str
     availabilities: tuple[float, ...] = (0.8,)
     num_steps: int | None = None
+    policy: str | None = None
     arguments: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        check_types(self)
         for value in self.availabilities:
-            if not isinstance(value, int | float) or not 0 < value <= 1:
-                raise ValueError(
-                    f"availabilities must be numbers above 0 and up to 1, got {value!r}"
-                )
-        _check_optional_counts(self, "num_steps")
-        try:
-            gym.spec(self.id)
-        except (gym.error.Error, ModuleNotFoundError) as error:
-            raise ValueError(f"there is no environment {self.id!r}: {error}") from error
+            check_availability("availabilities", value)
+        check_counts(self, "num_steps")
+        find_spec(self.id)
 
     def variants(self) -> list[dict[str, Any]]:
         """Return the arguments of each variant: one per availability."""
@@ -63,7 +63,7 @@ class AlgorithmSettings:
     Args:
         name: What tables and figures call it.
         algorithm: Its entry in the table of algorithms, if not `name`.
-        policy: Its policy, if not the preset's or the table's.
+        policy: Its policy, if not the environment's, the preset's or the table's.
         preset: The preset file whose arguments come first: a shipped name or a path.
         num_envs: Environments in parallel, if not the study's.
         num_seeds: Number of seeds, if not the study's.
@@ -82,6 +82,7 @@ class AlgorithmSettings:
     search: dict[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        check_types(self)
         if not self.algorithm:
             object.__setattr__(self, "algorithm", self.name)
         if self.algorithm not in ALGORITHMS:
@@ -89,40 +90,23 @@ class AlgorithmSettings:
                 f"there is no algorithm {self.algorithm!r}: choose one of "
                 f"{sorted(ALGORITHMS)}, or add it to sas_agents.study.ALGORITHMS"
             )
-        _check_optional_counts(self, "num_envs", "num_seeds")
+        check_counts(self, "num_envs", "num_seeds")
         for name, search_range in self.search.items():
             check_range(name, search_range)
 
-    def settings_in(self, env_id: str) -> tuple[str, dict[str, Any]]:
+    def settings_in(
+        self, environment: EnvironmentSettings
+    ) -> tuple[str, dict[str, Any]]:
         """Return policy and arguments for an environment."""
         table: dict[str, Any] = {"arguments": {}}
         if self.preset is not None:
             # A variant of an algorithm may have a preset under its own name.
-            own = preset(env_id, self.name, self.preset)
-            general = preset(env_id, self.algorithm, self.preset)
+            own = preset(environment.id, self.name, self.preset)
+            general = preset(environment.id, self.algorithm, self.preset)
             table = own if len(own) > 1 else general
         default = table.get("policy", ALGORITHMS[self.algorithm].policy)
-        return self.policy or default, {**table["arguments"], **self.arguments}
-
-
-def check_range(name: str, search_range: Any) -> None:
-    """Raise a `ValueError` for a search range that Optuna could not sample from."""
-    if isinstance(search_range, list) and search_range:
-        return
-    if not isinstance(search_range, dict) or not {"low", "high"} <= set(search_range):
-        raise ValueError(
-            f"the search range of {name} must be a list of choices or a table with low "
-            f"and high, got {search_range!r}"
-        )
-    check_keys(search_range, {"low", "high", "log", "integer", "schedule"}, name)
-    low, high = search_range["low"], search_range["high"]
-    if not low < high or (search_range.get("log") and low <= 0):
-        raise ValueError(
-            f"the search range of {name} must have low < high, and low > 0 where log = "
-            f"true; got {search_range!r}"
-        )
-    if search_range.get("schedule", "linear") != "linear":
-        raise ValueError(f"schedule must be 'linear', got {search_range['schedule']!r}")
+        policy = self.policy or environment.policy or default
+        return policy, {**table["arguments"], **self.arguments}
 
 
 @dataclass(frozen=True)
@@ -144,7 +128,9 @@ class SearchSettings:
     objective: str = "final"
 
     def __post_init__(self) -> None:
-        _check_optional_counts(self, "num_trials", "num_seeds")
+        check_types(self)
+        check_counts(self, "num_trials", "num_seeds")
+        check_availability("availability", self.availability)
         if self.objective not in ("final", "area"):
             raise ValueError(
                 f"objective must be 'final' or 'area', got {self.objective!r}"
@@ -183,7 +169,8 @@ class Study:
     search: SearchSettings = field(default_factory=SearchSettings)
 
     def __post_init__(self) -> None:
-        _check_optional_counts(self, "num_steps", "num_envs", "num_seeds")
+        check_types(self)
+        check_counts(self, "num_steps", "num_envs", "num_seeds")
         for kind, names in (
             ("algorithm", [entry.name for entry in self.algorithms]),
             ("environment", [entry.id for entry in self.environments]),
@@ -202,6 +189,8 @@ class Study:
         runs = list(self._runs())
         for run in {(run.algorithm, *run.arguments): run for _, run in runs}.values():
             check_arguments(run.algorithm, run.arguments)
+        for entry in self.algorithms:
+            check_arguments(entry.algorithm, entry.search)
         return sorted(runs, key=lambda labelled: labelled.run.seed)
 
     def _runs(self) -> Iterator[Labelled]:
@@ -220,7 +209,7 @@ class Study:
         seed: int,
     ) -> Run:
         """Return one run of the study."""
-        policy, arguments = algorithm.settings_in(environment.id)
+        policy, arguments = algorithm.settings_in(environment)
         return Run(
             environment=environment.id,
             environment_arguments=environment_arguments,
@@ -231,7 +220,7 @@ class Study:
             num_steps=environment.num_steps or self.num_steps,
             seed=seed,
             evaluation=self.evaluation,
-            versions=versions(),
+            versions=versions(environment.id),
         )
 
     def part(
@@ -244,13 +233,14 @@ class Study:
         """Return a part of the study; whatever is `None` stays whole."""
         ids = [entry.id for entry in self.environments]
         names = [entry.name for entry in self.algorithms]
-        for wanted, known in ((environments, ids), (algorithms, names)):
-            check_names(wanted or [], known, "this study")
+        check_names("environment", environments or [], ids)
+        check_names("algorithm", algorithms or [], names)
         chosen = [
             e for e in self.environments if environments is None or e.id in environments
         ]
         if availabilities is not None:
-            check_availabilities(availabilities, chosen)
+            known = sorted({p for entry in chosen for p in entry.availabilities})
+            check_names("availability", availabilities, known)
             chosen = [
                 replace(
                     entry,
@@ -267,99 +257,3 @@ class Study:
         if num_seeds is not None:
             kept = [replace(algorithm, num_seeds=num_seeds) for algorithm in kept]
         return replace(self, environments=tuple(chosen), algorithms=tuple(kept))
-
-
-def load_study(name: str | Path) -> Study:
-    """Read a study: a shipped one by its name, or a TOML file by its path.
-
-    Raises:
-        ValueError: If the file holds something unknown or impossible; the message
-            names the key.
-    """
-    path = Path(name)
-    if not path.exists():
-        path = STUDIES / f"{name}.toml"
-    if not path.exists():
-        shipped = sorted(entry.stem for entry in STUDIES.glob("*.toml"))
-        raise ValueError(
-            f"there is no study file {str(name)!r}, and the shipped studies are "
-            f"{shipped}"
-        )
-    try:
-        table = tomllib.loads(path.read_text())
-        return _study_of(table)
-    except (ValueError, tomllib.TOMLDecodeError) as error:
-        raise ValueError(f"{path}: {error}") from error
-
-
-def _study_of(table: dict[str, Any]) -> Study:
-    # In TOML a table that may come more than once has its singular name.
-    renamed = {"environment": "environments", "algorithm": "algorithms"}
-    known = {entry.name for entry in fields(Study)} - set(renamed.values())
-    check_keys(table, known | set(renamed), "the study")
-    parts: dict[str, Any] = {
-        key: value for key, value in table.items() if key not in renamed
-    }
-    for key, cls in (
-        ("environment", EnvironmentSettings),
-        ("algorithm", AlgorithmSettings),
-    ):
-        entries = table.get(key, [])
-        if not isinstance(entries, list):
-            raise ValueError(f"write [[{key}]], with two brackets, for each {key}")
-        parts[renamed[key]] = tuple(
-            _build(cls, entry, f"[[{key}]] {entry.get('id', entry.get('name', ''))}")
-            for entry in entries
-        )
-    for key, settings in (("evaluation", Evaluation), ("search", SearchSettings)):
-        parts[key] = _build(settings, table.get(key, {}), f"[{key}]")
-    return Study(**parts)
-
-
-def _build(cls: type[T], table: dict[str, Any], where: str) -> T:
-    """Make a dataclass of a TOML table, or say which key is wrong."""
-    known = {entry.name for entry in fields(cls)}  # type: ignore[arg-type]  # a dataclass
-    check_keys(table, known, where)
-    values = {
-        key: tuple(value) if isinstance(value, list) else value
-        for key, value in table.items()
-    }
-    try:
-        return cls(**values)
-    except (TypeError, ValueError) as error:
-        raise ValueError(f"in {where}: {error}") from error
-
-
-def check_keys(table: dict[str, Any], known: set[str], where: str) -> None:
-    """Raise a `ValueError` for a key that is not known."""
-    for key in table:
-        if key not in known:
-            close = get_close_matches(key, known, n=1)
-            hint = f" (did you mean {close[0]!r}?)" if close else ""
-            raise ValueError(
-                f"unknown key {key!r} in {where}{hint}; known are {sorted(known)}"
-            )
-
-
-def check_names(wanted: list[str], known: list[str], where: str) -> None:
-    """Raise a `ValueError` for a name that a study does not have."""
-    for name in wanted:
-        if name not in known:
-            raise ValueError(f"{where} has no {name!r}; it has {known}")
-
-
-def check_availabilities(
-    wanted: list[float], environments: list[EnvironmentSettings]
-) -> None:
-    """Raise a `ValueError` for an availability that no environment has."""
-    known = sorted({p for entry in environments for p in entry.availabilities})
-    for value in wanted:
-        if value not in known:
-            raise ValueError(f"this study has no availability {value}; it has {known}")
-
-
-def _check_optional_counts(settings: Any, *names: str) -> None:
-    for name in names:
-        value = getattr(settings, name)
-        if value is not None:
-            check_count(name, value)

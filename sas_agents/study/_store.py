@@ -1,6 +1,5 @@
 """Result files: one per run, written atomically, read with care."""
 
-import errno
 import json
 import os
 import re
@@ -9,8 +8,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sas_agents.study._runs import COLUMNS, FORMAT, Result, Run, normalized
+from sas_agents.study._files import write_text
+from sas_agents.study._runs import Run
 from sas_agents.study._settings import Labelled
+from sas_agents.study._training import COLUMNS, FORMAT, Result, normalized
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -20,10 +21,6 @@ KEY_FORM = re.compile(r"[0-9a-f]{16}")
 
 class CorruptResultError(ValueError):
     """A result file that is not what `write_result` wrote."""
-
-
-class StorageError(RuntimeError):
-    """A result could not be written."""
 
 
 def result_path(folder: Path, key: str) -> Path:
@@ -40,26 +37,6 @@ def write_result(folder: Path, result: Result) -> Path:
     path = result_path(folder, result["key"])
     write_text(path, json.dumps(result, indent=1) + "\n")
     return path
-
-
-def write_text(path: Path, text: str) -> None:
-    """Replace a file by a text, in one step that cannot be seen half-done."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with temporary.open("w") as stream:
-            stream.write(text)
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.replace(temporary, path)
-    except OSError as error:
-        temporary.unlink(missing_ok=True)
-        is_full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-        reason = "the disk is full" if is_full else str(error)
-        raise StorageError(
-            f"cannot write {path}: {reason}. All results written so far are whole: "
-            f"make room or choose another --folder, then give the same command again"
-        ) from error
 
 
 def read_result(path: Path) -> Result:
@@ -172,7 +149,8 @@ def _frame(result: Result, label: str) -> "pd.DataFrame":
         normalized(mean, reference) for mean in result["curve"]["mean_return"]
     ]
     frame["random"], frame["optimal"] = reference["random"], reference["optimal"]
-    frame["seconds"] = result["timing"]["seconds"]
+    timing = result["timing"]
+    frame["seconds"] = timing["seconds"] - timing.get("evaluation_seconds", 0.0)
     frame["run"] = json.dumps(run, sort_keys=True)
     numbers = ["score", "random", "optimal", *run["evaluation"]["log"]]
     return frame.astype(dict.fromkeys(numbers, float))

@@ -1,20 +1,25 @@
 """The figures of a study, from its table of results.
 
 Every function takes the table that `collect` returns and gives a Matplotlib figure.
-Colours are those of Okabe and Ito, which the colour-blind can distinguish, and every
-algorithm has a line style and a marker as well, for print without colour.
 """
 
-import re
-from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from collections.abc import Callable
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import EngFormatter
 
+from sas_agents.study._drawing import (
+    BAND,
+    draw_band,
+    draw_references,
+    grid,
+    say_steps,
+    short_name,
+    styles,
+    with_legend,
+)
 from sas_agents.study._runs import LAMBDAS
 from sas_agents.study.statistics import (
     aggregate_table,
@@ -25,24 +30,7 @@ from sas_agents.study.statistics import (
     scores_by_task,
 )
 
-OKABE_ITO = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"
-LINES = "-", "--", "-.", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 1)), (0, (8, 2))
-MARKERS = "osD^vP"
-BAND = 0.15
-
-
-class Style(NamedTuple):
-    """How an algorithm is drawn."""
-
-    color: str
-    linestyle: Any
-    marker: str
-
-
-def styles(labels: list[str]) -> dict[str, Style]:
-    """Return a style per algorithm."""
-    looks = [Style(*look) for look in zip(OKABE_ITO, LINES, MARKERS, strict=True)]
-    return {label: looks[i % len(looks)] for i, label in enumerate(labels)}
+VARIANCES = "train/gradient_variance", "train/gradient_variance_without_baselines"
 
 
 def learning_curves(results: pd.DataFrame) -> Figure:
@@ -50,14 +38,14 @@ def learning_curves(results: pd.DataFrame) -> Figure:
 
     A row per availability and a column per environment, as in the paper.
     """
-    figure, panels = _grid(results, "mean return")
+    figure, panels = grid(results, "mean return")
     looks = styles(list(results.label.unique()))
     for axes, task in panels:
         draw_references(axes, task)
         for label, group in task.groupby("label", sort=False):
-            _draw_band(axes, group, "mean_return", label, looks[label])
-        _say_steps(axes)
-    return _with_legend(figure)
+            draw_band(axes, group, "mean_return", label, looks[label])
+        say_steps(axes)
+    return with_legend(figure)
 
 
 def baseline_weights(results: pd.DataFrame) -> Figure:
@@ -66,7 +54,7 @@ def baseline_weights(results: pd.DataFrame) -> Figure:
     with_weights = results[results[columns].notna().any(axis=1)]
     if not columns or with_weights.empty:
         raise ValueError("no result has logged baseline weights: only SASPG has them")
-    figure, panels = _grid(with_weights, "weight of the baseline")
+    figure, panels = grid(with_weights, "weight of the baseline")
     labels = list(with_weights.label.unique())
     names = {
         LAMBDAS[0]: r"$\lambda_1$, of $\hat v$",
@@ -80,9 +68,32 @@ def baseline_weights(results: pd.DataFrame) -> Figure:
             group = task[(task.label == label) & task[name].notna()]
             legend = names[name] if len(labels) == 1 else f"{label}: {names[name]}"
             if len(group):
-                _draw_band(axes, group, name, legend, looks[f"{label} {name}"])
-        _say_steps(axes)
-    return _with_legend(figure)
+                draw_band(axes, group, name, legend, looks[f"{label} {name}"])
+        say_steps(axes)
+    return with_legend(figure)
+
+
+def gradient_variance(results: pd.DataFrame) -> Figure:
+    """Draw which share of the gradient's variance the baselines leave, over training.
+
+    It is measured on the rollouts of each algorithm itself: 1 is no baseline.
+    """
+    if VARIANCES[0] not in results or results[VARIANCES[0]].isna().all():
+        raise ValueError(
+            f"no result has logged {list(VARIANCES)}: put them into `log` of the "
+            "study's [evaluation]"
+        )
+    shares = results[results[VARIANCES[1]] > 0].copy()
+    shares["share"] = shares[VARIANCES[0]] / shares[VARIANCES[1]]
+    figure, panels = grid(shares, "variance left by the baselines")
+    looks = styles(list(results.label.unique()))
+    for axes, task in panels:
+        axes.axhline(1, color="black", lw=0.6)
+        for label, group in task.groupby("label", sort=False):
+            draw_band(axes, group, "share", label, looks[label])
+        axes.set_ylim(bottom=0)
+        say_steps(axes)
+    return with_legend(figure)
 
 
 def performance_by_availability(results: pd.DataFrame) -> Figure:
@@ -121,7 +132,7 @@ def performance_by_availability(results: pd.DataFrame) -> Figure:
         axes.set_xlim(min(ticks) - 0.08, max(ticks) + 0.08)
         axes.grid(alpha=0.25)
     panels[0].set_ylabel("final mean return")
-    return _with_legend(figure)
+    return with_legend(figure)
 
 
 def performance_profiles(results: pd.DataFrame) -> Figure:
@@ -151,7 +162,7 @@ def performance_profiles(results: pd.DataFrame) -> Figure:
         ylim=(-0.02, 1.02),
     )
     axes.grid(alpha=0.25)
-    return _with_legend(figure)
+    return with_legend(figure)
 
 
 def score_intervals(results: pd.DataFrame) -> Figure:
@@ -173,13 +184,33 @@ def score_intervals(results: pd.DataFrame) -> Figure:
     return figure
 
 
-FIGURES: dict[str, Callable[[pd.DataFrame], Figure]] = {
-    "learning_curves": learning_curves,
-    "baseline_weights": baseline_weights,
-    "performance_by_availability": performance_by_availability,
-    "performance_profiles": performance_profiles,
-    "score_intervals": score_intervals,
-}
+def final_returns(results: pd.DataFrame) -> Figure:
+    """Draw the final return of every seed, and beside it the time that a run takes."""
+    final = final_rows(results)
+    figure, panels = grid(final, "")
+    looks = styles(list(results.label.unique()))
+    for axes, task in panels:
+        draw_references(axes, task, horizontal=False)
+        labels = list(task.label.unique())
+        for row, label in enumerate(labels):
+            group, look = task[task.label == label], looks[label]
+            axes.scatter(
+                group.mean_return,
+                np.full(len(group), row),
+                s=18,
+                color=look.color,
+                marker=look.marker,
+                alpha=0.6,
+                lw=0,
+            )
+            mean = group.mean_return.mean()
+            axes.plot([mean], [row], "|", color=look.color, ms=15, mew=2)
+        seconds = task.groupby("label", sort=False).seconds.mean()
+        names = [f"{label}, {seconds[label]:.0f} s" for label in labels]
+        axes.set_yticks(range(len(labels)), names, fontsize="small")
+        axes.set_ylim(len(labels) - 0.5, -0.5)
+        axes.set_xlabel("final mean return")
+    return with_legend(figure)
 
 
 def _draw_intervals(
@@ -201,106 +232,12 @@ def _draw_intervals(
     axes.grid(axis="x", alpha=0.25)
 
 
-def _grid(
-    results: pd.DataFrame, ylabel: str
-) -> tuple[Figure, Iterator[tuple[Axes, pd.DataFrame]]]:
-    """Make a panel per task: rows by availability, columns by environment."""
-    environments = list(results.environment.unique())
-    variants = sorted(results.variant.unique(), reverse=True)
-    figure = Figure(
-        figsize=(3.2 * len(environments) + 0.6, 2.4 * len(variants) + 0.8),
-        layout="constrained",
-    )
-    grid = figure.subplots(len(variants), len(environments), squeeze=False)
-
-    def panels() -> Iterator[tuple[Axes, pd.DataFrame]]:
-        for row, variant in zip(grid, variants, strict=True):
-            unlabelled = True
-            for axes, environment in zip(row, environments, strict=True):
-                chosen = results.environment == environment
-                task = results[chosen & (results.variant == variant)]
-                if task.empty:
-                    axes.remove()
-                    continue
-                axes.set_title(f"{short_name(environment)}, {_availability(variant)}")
-                axes.grid(alpha=0.25)
-                if unlabelled:
-                    axes.set_ylabel(ylabel)
-                    unlabelled = False
-                yield axes, task
-
-    return figure, panels()
-
-
-def _draw_band(
-    axes: Axes, group: pd.DataFrame, column: str, label: str, look: Style
-) -> None:
-    by_step = group.groupby("step")[column]
-    mean, deviation = by_step.mean(), by_step.std(ddof=1).fillna(0)
-    axes.plot(
-        mean.index,
-        mean,
-        label=label,
-        lw=1.6,
-        ms=4,
-        markevery=max(len(mean) // 6, 1),
-        **look._asdict(),
-    )
-    axes.fill_between(
-        mean.index,
-        mean - deviation,
-        mean + deviation,
-        color=look.color,
-        alpha=BAND,
-        lw=0,
-    )
-
-
-def draw_references(axes: Axes, task: pd.DataFrame) -> None:
-    """Draw the optimum and random play, where they are known."""
-    optimal, random = task.optimal.iloc[0], task.random.iloc[0]
-    if np.isfinite(optimal):
-        axes.axhline(optimal, color="black", lw=1, label="optimum")
-    if np.isfinite(random):
-        axes.axhline(random, color="0.4", lw=1.2, ls=":", label="random")
-
-
-def _say_steps(axes: Axes) -> None:
-    axes.xaxis.set_major_formatter(EngFormatter(sep=""))
-    axes.set_xlabel("steps")
-
-
-def _with_legend(figure: Figure) -> Figure:
-    """Put one legend under all panels."""
-    entries: dict[str, Any] = {}
-    for axes in figure.axes:
-        handles, labels = axes.get_legend_handles_labels()
-        entries |= dict(zip(labels, handles, strict=True))
-    figure.legend(
-        entries.values(),
-        entries.keys(),
-        loc="outside lower center",
-        # An entry with its line is about this many inches wide.
-        ncols=max(int(figure.get_figwidth() / 1.7), 1),
-        frameon=False,
-        handlelength=3.2,
-    )
-    return figure
-
-
-def short_name(environment: str) -> str:
-    """Return an id as a title.
-
-    Example:
-        >>> short_name("SAS/SanFrancisco-v0")
-        'San Francisco'
-    """
-    name = environment.rpartition("/")[2].rpartition("-v")[0] or environment
-    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", name)
-
-
-def _availability(variant: str) -> str:
-    try:
-        return f"availability {float(variant):g}"
-    except ValueError:
-        return variant
+FIGURES: dict[str, Callable[[pd.DataFrame], Figure]] = {
+    "learning_curves": learning_curves,
+    "final_returns": final_returns,
+    "baseline_weights": baseline_weights,
+    "gradient_variance": gradient_variance,
+    "performance_by_availability": performance_by_availability,
+    "performance_profiles": performance_profiles,
+    "score_intervals": score_intervals,
+}

@@ -9,8 +9,8 @@ import pytest
 from sas_agents.study import AlgorithmSettings as Algorithm
 from sas_agents.study import Backend, Evaluation, Run, Study, load_study, run_study
 from sas_agents.study import EnvironmentSettings as Environment
-from sas_agents.study._runs import Result
 from sas_agents.study._store import read_folder
+from sas_agents.study._training import Result
 
 TINY = """
 num_steps = 600

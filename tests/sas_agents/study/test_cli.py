@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from sas_agents.study.__main__ import EXAMPLES, main
+from sas_agents.study.__main__ import main
 from sas_agents.study._backends import Backend, Outcome
+from sas_agents.study._parser import EXAMPLES
 
 
 @pytest.fixture
@@ -53,7 +54,7 @@ def test_whole_study_on_the_command_line(
     ("arguments", "message"),
     [
         (["run", "mine"], "no study file 'mine', and the shipped studies are"),
-        (["run", "quick", "--algorithm", "DQN"], "this study has no 'DQN'; it has"),
+        (["run", "quick", "--algorithm", "DQN"], "no algorithm 'DQN'; it has"),
         (["run", "quick", "--jobs", "0"], "--jobs must be at least 1"),
         (["plot", "quick", "--figure", "pie"], "no figure 'pie'; there are"),
         (["table", "quick", "--folder", "nowhere"], "nowhere has no results of this"),

@@ -7,6 +7,7 @@ import pytest
 from matplotlib.axes import Axes
 
 from sas_agents.study import figures
+from sas_agents.study._drawing import styles
 
 
 @pytest.fixture
@@ -35,6 +36,9 @@ def results() -> pd.DataFrame:
                                 "random": 0.0,
                                 "train/weight_v_hat": weight,
                                 "train/weight_q_bar": weight / 2,
+                                "train/gradient_variance": 0.5 * (1 + seed) * step,
+                                "train/gradient_variance_without_baselines": 2 * step,
+                                "seconds": 10.0 + seed,
                             }
                         )
     return pd.DataFrame(rows)
@@ -82,6 +86,49 @@ def test_weights_are_drawn_for_those_who_have_them(results: pd.DataFrame) -> Non
         figures.baseline_weights(results[results.label == "SASQ"])
 
 
+def test_variance_is_drawn_as_the_share_that_is_left(results: pd.DataFrame) -> None:
+    """Of 2 x the step, seeds leave 0.5, 1 and 1.5 x the step: half in the mean."""
+    axes = figures.gradient_variance(results).axes[0]
+    steps, shares = lines(axes)["SASPG"]
+    assert steps.tolist() == [100, 200]
+    assert shares.tolist() == pytest.approx([0.5, 0.5])
+    without = results.drop(columns=["train/gradient_variance"])
+    with pytest.raises(ValueError, match="no result has logged"):
+        figures.gradient_variance(without)
+
+
+def test_final_returns_have_every_seed_and_its_time(results: pd.DataFrame) -> None:
+    """A row per algorithm with three seeds, their mean, and the mean of the seconds."""
+    axes = figures.final_returns(results).axes[0]
+    assert axes.get_title() == "Maze, availability 0.8"
+    points = np.asarray(axes.collections[0].get_offsets())
+    assert points.tolist() == [[80.0, 0], [81.0, 0], [82.0, 0]]
+    ticks = [text.get_text() for text in axes.get_yticklabels()]
+    assert ticks == ["SASPG, 11 s", "SASQ, 11 s"]
+    assert set(lines(axes)) == {"optimum", "random"}
+
+
+def test_tasks_without_common_variants_follow_each_other(
+    results: pd.DataFrame,
+) -> None:
+    """Panels are not spread over a grid that is mostly empty."""
+    names = {"SAS/Maze-v0": "Taxi-v4", "SAS/SanFrancisco-v0": "my_module:grid"}
+    parts = [results.replace({"environment": names}), results]
+    mixed = pd.concat(parts)
+    mixed["variant"] += np.where(mixed.environment == "Taxi-v4", ", size=3", "")
+    mixed.loc[mixed.environment == "SAS/Maze-v0", "variant"] = ""
+    mixed.loc[mixed.environment == "my_module:grid", "variant"] = "Markov(0.1, 0.2)"
+    figure = figures.learning_curves(mixed)
+    assert [axes.get_title() for axes in figure.axes] == [
+        "Taxi, availability 0.2",
+        "Taxi, availability 0.8",
+        "grid, Markov(0.1, 0.2)",
+        "Maze",
+        "San Francisco, availability 0.2",
+        "San Francisco, availability 0.8",
+    ]
+
+
 def test_availability_figure_has_final_returns(results: pd.DataFrame) -> None:
     """A point per availability at the final mean, with the optimum over it."""
     axes = figures.performance_by_availability(results).axes[0]
@@ -119,7 +166,7 @@ def test_intervals_name_every_algorithm_and_pair(results: pd.DataFrame) -> None:
 
 def test_algorithms_differ_without_colour() -> None:
     """Line styles and markers distinguish algorithms in black and white."""
-    looks = list(figures.styles(list("abcdef")).values())
+    looks = list(styles(list("abcdef")).values())
     assert len({str(look.linestyle) for look in looks}) == 6
     assert len({look.marker for look in looks}) == 6
     assert len({mpl.colors.to_hex(look.color) for look in looks}) == 6

@@ -7,8 +7,8 @@ import pytest
 
 from sas_agents.study import Backend, Study, load_study, run_study
 from sas_agents.study._backends import run_on_ray
-from sas_agents.study._runs import execute
 from sas_agents.study._store import read_folder
+from sas_agents.study._training import execute
 
 ray = pytest.importorskip("ray")
 # Ray's own code warns of what its dependencies will drop.

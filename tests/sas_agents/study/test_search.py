@@ -34,8 +34,8 @@ def test_search_writes_its_best_settings_as_presets(
 ) -> None:
     """The best trial of each algorithm stands in the file, with its source."""
     todo, output = make_searches(study, tmp_path), tmp_path / "mine.toml"
-    messages = run_search(todo, 3, output, InProcess(), progress=False)
-    assert len(messages) == 2
+    messages, num_written = run_search(todo, 3, output, InProcess(), progress=False)
+    assert len(messages) == num_written == 2
     for search in todo:
         trials = search.open().trials
         assert len(trials) == 3
@@ -79,9 +79,9 @@ def test_halving_ends_bad_trials_early(
 ) -> None:
     """A pruned trial has fewer evaluations, and is never the best one."""
     (search, _) = make_searches(study, tmp_path, pruner="halving")
-    run_trial((0, search))
-    monkeypatch.setattr(optuna.Trial, "should_prune", lambda _: True)
     run_trial((1, search))
+    monkeypatch.setattr(optuna.Trial, "should_prune", lambda _: True)
+    run_trial((2, search))
     first, second = search.open().trials
     assert (first.state.name, second.state.name) == ("COMPLETE", "PRUNED")
     assert len(first.intermediate_values) == 4
@@ -98,7 +98,50 @@ def test_study_without_ranges_says_so(tiny: Study, tmp_path: Path) -> None:
 
 
 def test_changed_definition_is_a_new_search(study: Study, tmp_path: Path) -> None:
-    """Trials of other steps or arguments are not mixed with these."""
+    """Trials of other steps, seeds, ranges or objectives are not mixed with these."""
     (before, _) = make_searches(study, tmp_path)
     (after, _) = make_searches(replace(study, num_steps=300), tmp_path)
-    assert before.name != after.name
+    names = {
+        before.name,
+        after.name,
+        replace(before, seeds=(1, 2)).name,
+        replace(before, ranges={"gamma": [0.9, 1.0]}).name,
+        replace(before, objective="area").name,
+    }
+    assert len(names) == 5
+    assert replace(before, sampler="tpe", pruner="halving").name == before.name
+
+
+def test_two_commands_try_different_settings(study: Study, tmp_path: Path) -> None:
+    """Both ask for three trials of one storage: there are three, none of them twice."""
+    (search, _) = make_searches(study, tmp_path)
+    for _ in range(2):  # Each command works its jobs off, one after the other.
+        for _ in range(3):
+            run_trial((3, search))
+    trials = search.open().trials
+    assert len({trial.params["learning_rate"] for trial in trials}) == 3
+    again = make_searches(study, tmp_path / "elsewhere")[0]
+    run_trial((1, again))
+    assert again.open().trials[0].params == trials[0].params
+
+
+def test_search_in_which_nothing_runs_says_so(study: Study, tmp_path: Path) -> None:
+    """A trial that raises is named, and no preset is written without a best one."""
+    (search, _) = make_searches(study, tmp_path)
+    wrong = replace(search, run=replace(search.run, policy="NoPolicy"))
+
+    class Collecting(InProcess):
+        def map(self, function, items):
+            for item in items:
+                try:
+                    yield Outcome(item, function(item))
+                except ValueError as error:
+                    yield Outcome(item, error=error)
+
+    output = tmp_path / "mine.toml"
+    messages, num_written = run_search([wrong], 2, output, Collecting(), False)
+    assert num_written == 0
+    assert len(messages) == 3
+    assert "NoPolicy unknown" in messages[0]
+    assert "no trial was completed" in messages[-1]
+    assert not output.exists()

@@ -6,11 +6,22 @@ from typing import Any
 import pytest
 
 from sas_agents.study import ALGORITHMS, Evaluation, Run, Study, execute
-from sas_agents.study._runs import normalized, played_at_random, reference_returns
+from sas_agents.study._environments import make_problem
+from sas_agents.study._training import (
+    normalized,
+    played_at_random,
+    reference_returns,
+)
 
 MAP = "SAS/SanFrancisco-v0"
 # Enough to learn something in 64 steps; the others take rollouts of 16.
-SHORT = {"SASQ": {"learning_starts": 8}, "RepairedDQN": {"learning_starts": 8}}
+SHORT: dict[str, dict[str, Any]] = {
+    "SASQ": {"learning_starts": 8},
+    "RepairedDQN": {"learning_starts": 8},
+    "MaskedQRDQN": {"learning_starts": 8, "buffer_size": 100},
+    "MaskedTRPO": {"n_steps": 16, "batch_size": 16},
+    "MaskedRecurrentPPO": {"n_steps": 16, "batch_size": 16},
+}
 
 
 @pytest.fixture
@@ -69,7 +80,7 @@ def test_references_are_those_of_the_planner_or_played() -> None:
     reference = reference_returns(MAP, {"availability": 0.2})
     assert reference["optimal"] == pytest.approx(3.967, abs=1e-3)
     assert reference["random"] == pytest.approx(0.341, abs=1e-3)
-    played = played_at_random(MAP, {"availability": 0.2}, 20_000)
+    played = played_at_random(make_problem(MAP, {"availability": 0.2}), 20_000)
     assert played == pytest.approx(0.341, abs=0.15)
     markov = reference_returns(MAP, {"action_sets": {"Markov": [0.1, 0.05]}})
     assert markov["optimal"] is None

@@ -1,0 +1,172 @@
+"""Environments of a study: ours, guests with masks of any kind, and tasks."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import pytest
+
+import sas_gym
+from sas_agents.study import Evaluation, Study, execute
+from sas_agents.study._algorithms import evaluated_policy
+from sas_agents.study._environments import (
+    MaskChannel,
+    evaluation_env,
+    find_spec,
+    make_env,
+    make_problem,
+    training_env,
+)
+from sas_agents.study._runs import versions
+from sas_agents.study._training import reference_returns
+
+# By where the mask is: the environment, its arguments, and a policy for all.
+GUESTS: dict[str, tuple[str, dict[str, Any], str]] = {
+    "info": ("Taxi-v4", {}, "MlpPolicy"),
+    "method": (
+        "sb3_contrib.common.envs:InvalidActionEnvDiscrete",
+        {"dim": 5, "n_invalid_actions": 3},
+        "MlpPolicy",
+    ),
+    "nowhere": ("CartPole-v1", {"availability": 0.5}, "MlpPolicy"),
+    "both": ("examples.dispatch:sas_examples/Dispatch-v0", {}, "MultiInputPolicy"),
+    "a task's": ("sas_gym:SanFrancisco", {"max_episode_steps": 9}, "MlpPolicy"),
+}
+BY_CHANNEL = {
+    "observation": "MaskedPPO",
+    "method": "MaskablePPO",
+    "repair": "RepairedDQN",
+}
+
+
+@pytest.mark.parametrize("channel", BY_CHANNEL)
+@pytest.mark.parametrize("guest", GUESTS)
+def test_every_kind_of_environment_runs(guest: str, channel: str, tiny: Study) -> None:
+    """Wherever the masks are, an algorithm of every kind learns, and repeats itself."""
+    environment, arguments, policy = GUESTS[guest]
+    algorithm = BY_CHANNEL[channel]
+    short = {"n_steps": 16, "batch_size": 16}
+    run = replace(
+        tiny.runs()[0].run,
+        environment=environment,
+        environment_arguments=arguments,
+        algorithm=algorithm,
+        policy=policy,
+        arguments={"learning_starts": 8} if channel == "repair" else short,
+        num_steps=64,
+        evaluation=Evaluation(1, 3, 5),
+    )
+    result = execute(run)
+    assert result["curve"]["num_episodes"] == [3, 5]
+    again = execute(run)
+    assert again["curve"] == result["curve"]
+    assert again["random"] == result["random"]
+
+
+@pytest.mark.parametrize("channel", BY_CHANNEL)
+@pytest.mark.parametrize("guest", GUESTS)
+def test_evaluation_has_masks_in_info(guest: str, channel: MaskChannel) -> None:
+    """They are what the environment allows, and only ours see them as an input."""
+    environment, arguments, _ = GUESTS[guest]
+    env = evaluation_env(make_problem(environment, arguments), channel, 4, seed=0)
+    actions: Any = env.single_action_space
+    obs, infos = env.reset(seed=0)
+    for _ in range(20):
+        masks = infos["action_mask"]
+        assert masks.shape == (4, actions.n)
+        sees_mask = isinstance(obs, dict) and "action_mask" in obs
+        assert sees_mask == (channel == "observation")
+        if sees_mask:
+            np.testing.assert_array_equal(obs["action_mask"], masks)
+        obs, _, terminated, truncated, infos = env.step(masks.argmax(axis=1))
+        np.testing.assert_array_equal(env.episode_starts, terminated | truncated)
+    env.close()
+
+
+def test_availability_of_a_guest_wraps_it() -> None:
+    """An environment without sets gets them; one that draws its own is asked."""
+    cartpole = make_env(make_problem("CartPole-v1", {"availability": 0.3}))
+    assert isinstance(cartpole, sas_gym.StochasticActionSets)
+    sets: Any = cartpole.action_sets
+    np.testing.assert_allclose(sets.availability, 0.3)
+    markov = {"action_sets": {"Markov": [0.1, 0.05]}}
+    cartpole = make_env(make_problem("CartPole-v1", markov))
+    assert isinstance(
+        cartpole.get_wrapper_attr("action_sets"), sas_gym.action_sets.Markov
+    )
+    maze = make_env(make_problem("SAS/Maze-v0", {"availability": 0.3}))
+    assert not isinstance(maze, sas_gym.StochasticActionSets)
+
+
+def test_task_is_stepped_at_once_and_has_an_optimum() -> None:
+    """A function that returns a task gives what its id would."""
+    problem = make_problem("sas_gym:SanFrancisco", {"max_episode_steps": 30})
+    venv = training_env(problem, "observation", 4, seed=0)
+    assert isinstance(venv.unwrapped.vector_env, sas_gym.SASVectorEnv)
+    assert venv.unwrapped.vector_env.max_episode_steps == 30
+    arguments = {"availability": 0.2, "max_episode_steps": 30}
+    reference = reference_returns("sas_gym:SanFrancisco", arguments)
+    assert reference == reference_returns("SAS/SanFrancisco-v0", {"availability": 0.2})
+    assert reference["optimal"] == pytest.approx(3.967, abs=1e-3)
+
+
+@pytest.mark.parametrize(
+    "name", ["SAS/Mace-v0", "no_module:Maze", "sas_gym:Mace", "sas_gym:__version__"]
+)
+def test_unknown_environment_is_named(name: str) -> None:
+    """The message says how an environment is written."""
+    with pytest.raises(ValueError, match=f"no environment '{name}'.*'module:name'"):
+        find_spec(name)
+
+
+def test_time_limit_of_an_entry_point() -> None:
+    """`max_episode_steps` truncates whatever an entry point returns."""
+    name = "gymnasium.envs.classic_control:CartPoleEnv"
+    arguments = {"availability": 1.0, "max_episode_steps": 3}
+    env = make_env(make_problem(name, arguments))
+    env.reset(seed=0)
+    assert [env.step(index % 2)[3] for index in range(3)] == [False, False, True]
+    assert find_spec(name) is None
+    assert isinstance(find_spec("CartPole-v1"), gym.envs.registration.EnvSpec)
+
+
+class Memory:
+    """A model that counts the steps of each episode, and plays at random."""
+
+    def __init__(self) -> None:
+        self.longest = 0
+        self.policy = sas_gym.RandomPolicy()
+
+    def predict(
+        self, obs: Any, state: Any, episode_start: Any, deterministic: bool
+    ) -> Any:
+        counts = np.zeros(len(episode_start)) if state is None else state
+        counts = np.where(episode_start, 0, counts) + 1
+        self.longest = max(self.longest, int(counts.max()))
+        return self.policy.predict(obs)[0], counts
+
+
+def test_memory_starts_anew_with_each_episode() -> None:
+    """It is handed on from step to step, and never from one episode to the next."""
+    problem = make_problem("sas_gym:SanFrancisco", {"max_episode_steps": 7})
+    env = evaluation_env(problem, "observation", 5, seed=0)
+    model = Memory()
+    policy = evaluated_policy("MaskedRecurrentPPO", model, env, seed=0)
+    sas_gym.episode_returns(env, policy, num_episodes=20, seed=0)
+    assert model.longest == 7
+
+
+def test_changed_module_of_an_environment_changes_the_versions(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A result of an environment's old source is not one of its new source."""
+    monkeypatch.syspath_prepend(tmp_path)
+    (tmp_path / "my_problem.py").write_text("from sas_gym import Maze\n")
+    before = dict(versions("my_problem:Maze"))
+    (tmp_path / "my_problem.py").write_text("from sas_gym import BayArea as Maze\n")
+    versions.cache_clear()
+    after = dict(versions("my_problem:Maze"))
+    assert before.pop("environment") != after.pop("environment")
+    assert before == after == versions()
