@@ -230,6 +230,7 @@ def lambda_returns(
     discounts = gamma * ~dones
     next_values = np.concatenate([values[1:], last_values[None]])
     # All but the recursion is done for all steps at once.
+    returns: NDArray[np.float64]
     returns = rewards + (1 - gae_lambda) * discounts * next_values
     weights, following = gae_lambda * discounts, last_values
     for t in reversed(range(len(rewards))):

@@ -1,5 +1,6 @@
 """Epsilon-greedy exploration inside the action set."""
 
+from collections.abc import Sequence
 from io import BufferedIOBase
 from pathlib import Path
 from typing import Any
@@ -7,12 +8,16 @@ from typing import Any
 import numpy as np
 import torch as th
 from numpy.typing import NDArray
+from stable_baselines3.common.buffers import DictReplayBuffer, ReplayBuffer
 from stable_baselines3.common.noise import ActionNoise
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.utils import obs_as_tensor
 
 from sas_agents._algorithm import MaskedAlgorithm, whole_file
+from sas_agents._vec_infos import EnvInfos
 from sas_gym.masks import MASK_KEY, sample_actions
+
+_GOES_ON: dict[str, Any] = {"TimeLimit.truncated": False}
 
 
 class MaskedExploration(MaskedAlgorithm, OffPolicyAlgorithm):
@@ -63,6 +68,24 @@ class MaskedExploration(MaskedAlgorithm, OffPolicyAlgorithm):
                 )
             actions = np.where(explores, actions, greedy.cpu().numpy())
         return actions, actions
+
+    def _store_transition(
+        self,
+        replay_buffer: ReplayBuffer,
+        buffer_action: NDArray[Any],
+        new_obs: NDArray[Any] | dict[str, NDArray[Any]],
+        reward: NDArray[Any],
+        dones: NDArray[Any],
+        infos: Sequence[dict[str, Any]],
+    ) -> None:
+        """Store a step of every environment."""
+        if type(replay_buffer) is DictReplayBuffer and isinstance(infos, EnvInfos):
+            # It asks each info for the time limit: a fifth of the training's time would
+            # go into making the infos of episodes that go on.
+            infos = [infos[i] if done else _GOES_ON for i, done in enumerate(dones)]
+        super()._store_transition(
+            replay_buffer, buffer_action, new_obs, reward, dones, list(infos)
+        )
 
     def save_replay_buffer(self, path: str | Path | BufferedIOBase) -> None:
         """Save the replay buffer, whole or not at all, as `save` does.

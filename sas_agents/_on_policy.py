@@ -41,6 +41,8 @@ MEASURED_SCORES = 256
 MAX_EPISODE_STEPS = 10_000
 # Steps of one environment that a rollout has at least, where `n_steps` is not given.
 MIN_STEPS = 16
+# Default weight of the longer returns: networks have a less accurate v.
+LINEAR_LAMBDA, NETWORK_LAMBDA = 0.8, 0.9
 # Default rate of critics that are networks, for Adam.
 NETWORK_CRITIC_RATE = 1e-3
 
@@ -75,7 +77,7 @@ class PolicyGradientAlgorithm(MaskedAlgorithm, OnPolicyAlgorithm):
         batch_size: int | None,
         n_epochs: int,
         gamma: float,
-        gae_lambda: float,
+        gae_lambda: float | None,
         critic_learning_rate: float | Schedule | None,
         whole_episodes: bool,
         normalize: bool,
@@ -91,6 +93,8 @@ class PolicyGradientAlgorithm(MaskedAlgorithm, OnPolicyAlgorithm):
         device: th.device | str,
         _init_setup_model: bool,
     ) -> None:
+        if gae_lambda is None:
+            gae_lambda = LINEAR_LAMBDA if self.is_linear(policy) else NETWORK_LAMBDA
         self.batch_size = batch_size
         self.n_epochs = n_epochs
         self.critic_learning_rate = critic_learning_rate

@@ -52,7 +52,8 @@ class SASNPG(PolicyGradientAlgorithm):
         n_epochs: Number of passes of such critics through a rollout.
         gamma: Discount.
         gae_lambda: Weight of the longer returns in the lambda-return: 1 for all rewards
-            of a rollout, 0 for one reward and the next value.
+            of a rollout, 0 for one reward and the next value. Default: 0.8 for a linear
+            policy, 0.9 for networks, whose v is less to be relied on.
         critic_learning_rate: Rate of v and q. Default: 0.001 for networks; a linear
             policy needs none, as least squares fit its critics.
         w_learning_rate: Rate of plain gradient steps on w, as in the paper. Default:
@@ -91,7 +92,7 @@ class SASNPG(PolicyGradientAlgorithm):
         batch_size: int | None = 512,
         n_epochs: int = 10,
         gamma: float = 0.99,
-        gae_lambda: float = 0.8,
+        gae_lambda: float | None = None,
         critic_learning_rate: float | Schedule | None = None,
         w_learning_rate: float | Schedule | None = None,
         w_steps: int = 10,

@@ -28,10 +28,10 @@ from sas_agents._q_policies import (
 
 # Default rates, for Adam, at the start: they fall to 0 in the course of training, as
 # the last iterate is unstable otherwise.
-LINEAR_RATE = 0.003
+LINEAR_RATE = 0.02
 NETWORK_RATE = 1e-3
 # Steps of all environments together per gradient step, by default.
-STEPS_PER_UPDATE = 16
+STEPS_PER_UPDATE = 64
 # Share of the square of the targets' scale that a minibatch replaces.
 SCALE_RATE = 0.01
 
@@ -54,7 +54,7 @@ class SASQ(MaskedExploration, DQN):
         policy: `"LinearPolicy"` (the paper's), `"MlpPolicy"`, `"CnnPolicy"`,
             `"MultiInputPolicy"`, or a class.
         env: The environment, or its id.
-        learning_rate: Rate of q; may be a schedule. Default: from 0.003 for a linear
+        learning_rate: Rate of q; may be a schedule. Default: from 0.02 for a linear
             policy, 0.001 for networks, it falls linearly to 0.
         buffer_size: Number of transitions that the replay buffer keeps.
         learning_starts: Number of steps before the first update, with random actions.
@@ -63,7 +63,7 @@ class SASQ(MaskedExploration, DQN):
         gamma: Discount.
         train_freq: Steps (of each environment) between two updates, or a tuple such as
             `(2, "episode")`. Default: such that, with the default of
-            `gradient_steps`, there is one gradient step per 16 steps of all
+            `gradient_steps`, there is one gradient step per 64 steps of all
             environments together, however many they are.
         gradient_steps: Number of gradient steps of an update; -1 for as many as steps
             were taken since the last one. Default: as for `train_freq`.
@@ -111,7 +111,7 @@ class SASQ(MaskedExploration, DQN):
         # learn from a few hundred thousand of many.
         buffer_size: int = 100_000,
         learning_starts: int = 1_000,
-        batch_size: int = 128,
+        batch_size: int = 512,
         tau: float = 1.0,
         gamma: float = 0.99,
         train_freq: int | tuple[int, str] | None = None,
@@ -120,7 +120,7 @@ class SASQ(MaskedExploration, DQN):
         replay_buffer_kwargs: dict[str, Any] | None = None,
         optimize_memory_usage: bool = False,
         n_steps: int = 1,
-        target_update_interval: int = 640,
+        target_update_interval: int = 1280,
         exploration_fraction: float = 0.3,
         exploration_initial_eps: float = 1.0,
         exploration_final_eps: float = 0.05,

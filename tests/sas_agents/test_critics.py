@@ -26,10 +26,10 @@ def problem(seed, num_outputs=A):
     return critic, th.randn(B, F), th.rand(B, num_outputs), th.randn(B) * 5
 
 
-def solution(critic, inputs, weights, targets, prior_samples):
+def solution(critic, inputs, weights, targets):
     """Minimise |targets - rows w|^2 + prior |w - w0|^2, with all rows written out."""
     rows = (weights[:, :, None] * inputs[:, None, :]).reshape(B, -1).double()
-    prior = prior_samples * rows.square().sum(dim=1).mean()
+    prior = _critics.PRIOR_SAMPLES * rows.square().sum(dim=1).mean()
     start = critic.output_layer.weight.detach().reshape(-1).double()
     gram = rows.T @ rows + prior * th.eye(rows.shape[1]).double()
     change = th.linalg.solve(gram, rows.T @ (targets.double() - rows @ start))
@@ -41,7 +41,7 @@ def test_least_squares_equal_a_solver(seed, num_outputs):
     critic, *data = problem(seed, num_outputs)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(_critics, "FIT_STEPS", 60)
-        expected = solution(critic, *data, _critics.PRIOR_SAMPLES)
+        expected = solution(critic, *data)
         fit_least_squares(critic, *data)
     th.testing.assert_close(critic.output_layer.weight, expected, rtol=1e-3, atol=1e-3)
 
