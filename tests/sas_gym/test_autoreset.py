@@ -80,6 +80,8 @@ def test_seeded_environments_replay_sync_vector_env(env_id, options, seeds, mode
 @pytest.mark.parametrize("env_id", [spec.id for spec in SPECS])
 def test_observations_are_copies(env_id):
     """Neither later resets nor a user who writes into them change anything."""
+    env: Any
+    twin: Any
     env, twin = (gym.make_vec(env_id, 3) for _ in range(2))
     for made in (env, twin):
         made.reset(seed=0)
