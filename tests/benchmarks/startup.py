@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import gymnasium as gym
@@ -67,7 +68,7 @@ def main() -> None:
     print_row("import sas_agents / import stable_baselines3", agents / sb3, 1.1)
     for spec in sas_gym.SPECS:
         # The first time, as a program that makes one environment meets it.
-        first = milliseconds(lambda id=spec.id: gym.make(id))
+        first = milliseconds(partial(gym.make, spec.id))
         print_row(f"{spec.id}: gymnasium.make, ms", first, 10.0)
     for spec in sas_gym.SPECS:
         print_row(f"{spec.id}: frame, ms", frame_milliseconds(spec.id), 50.0)
