@@ -36,11 +36,13 @@ notebooks: $(VENV)/installed
 	SAS_EXAMPLES_SIZE=small $(BIN)/pytest --nbmake -n 2 examples
 
 bench: $(VENV)/installed
+	$(BIN)/python tests/benchmarks/startup.py
 	$(BIN)/python tests/benchmarks/environments.py
 	$(BIN)/python tests/benchmarks/agents.py
 	$(BIN)/python tests/benchmarks/masked_algorithms.py speed
 	$(BIN)/python tests/benchmarks/large_action_sets.py
 	$(BIN)/python tests/benchmarks/planning.py
+	$(BIN)/python tests/benchmarks/growth.py
 
 # Hours by default: SOAK="--steps 100000 --training-steps 2000 --settings 3" for minutes.
 soak: $(VENV)/installed

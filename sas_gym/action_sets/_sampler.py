@@ -197,7 +197,7 @@ class ActionSetSampler:
 def _stream_starts(seed: int | None, num_envs: int) -> UInt64[Words, " N"]:
     """Return where the streams of a seed's environments start."""
     sequence = np.random.SeedSequence(seed, spawn_key=_SPAWN_KEY)
-    return sequence.generate_state(num_envs, np.uint64)
+    return sequence.generate_state(num_envs, np.uint64).astype(np.uint64, copy=False)
 
 
 def hashed_rows(

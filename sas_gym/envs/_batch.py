@@ -238,7 +238,8 @@ class TaskBatch:
 def each_observation(batch: Observation) -> Sequence[Observation]:
     """Return the observations of a batch one by one, as `Task.observe` returns them."""
     if not isinstance(batch, dict):
-        return batch
+        rows_of_array: Sequence[Observation] = batch
+        return rows_of_array
     rows = zip(*batch.values(), strict=True)
     return [dict(zip(batch, row, strict=True)) for row in rows]
 

@@ -21,7 +21,6 @@ NUM_TURNS = 15
 SECONDS_PER_TURN = 0.1
 MAZE, RECOMMENDER = "SAS/Maze-v0", "SAS/Recommender-v0"
 OURS = "vector_entry_point"
-NUM_PRODUCTS = (10, 100, 1_000, 10_000)
 # The scalar environment of each id, and the share of its speed that ours should have.
 BY_HAND: dict[str, tuple[type[gym.Env[Any, Any]], float]] = {
     "SAS/SanFrancisco-v0": (HandWrittenMap, 0.45),
@@ -102,29 +101,9 @@ def comparisons() -> Iterator[Comparison]:
     )
 
 
-def print_growth() -> None:
-    """Print how steps per second grow with the environments and with the actions."""
-    sizes = (1, 4, 16, 64, 256, 1024, 4096)
-    print("\nsteps per second by number of environments")
-    print(f"{'':22}" + "".join(f"{size:>12,}" for size in sizes))
-    for spec in SPECS:
-        row = [ours(spec.id, n)() for n in sizes]
-        print(f"{spec.id:22}" + "".join(f"{cell:12,.0f}" for cell in row))
-    print("\nmicroseconds per step by number of products, Recommender")
-    print(f"{'':22}" + "".join(f"{size:>12,}" for size in NUM_PRODUCTS))
-    for num_envs in (1, 64):
-        cells = [
-            1e6 / speed(step_vector(RECOMMENDER, num_envs, OURS, num_products=size))
-            for size in NUM_PRODUCTS
-        ]
-        name = f"num_envs={num_envs}"
-        print(f"{name:22}" + "".join(f"{cell:12,.1f}" for cell in cells))
-
-
 def main() -> None:
-    """Print the tables."""
+    """Print the table."""
     print_comparisons(comparisons(), NUM_TURNS)
-    print_growth()
 
 
 if __name__ == "__main__":

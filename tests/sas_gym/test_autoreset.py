@@ -10,7 +10,7 @@ from gymnasium.utils.env_checker import data_equivalence
 from gymnasium.vector import AutoresetMode
 from gymnasium.wrappers.vector import FilterObservation, RecordEpisodeStatistics
 
-from sas_gym import SPECS
+from sas_gym import SPECS, SanFrancisco, SASVectorEnv
 from sas_gym.action_sets import Markov, PerEpisode
 from sas_gym.masks import sample_actions
 
@@ -80,6 +80,8 @@ def test_seeded_environments_replay_sync_vector_env(env_id, options, seeds, mode
 @pytest.mark.parametrize("env_id", [spec.id for spec in SPECS])
 def test_observations_are_copies(env_id):
     """Neither later resets nor a user who writes into them change anything."""
+    env: Any
+    twin: Any
     env, twin = (gym.make_vec(env_id, 3) for _ in range(2))
     for made in (env, twin):
         made.reset(seed=0)
@@ -93,6 +95,30 @@ def test_observations_are_copies(env_id):
     twin.reset(seed=0)
     actions = twin.unwrapped.action_masks().argmax(axis=1)
     assert data_equivalence(env.step(actions), twin.step(actions), exact=True)
+
+
+class ObservedAsItIs(SanFrancisco):
+    """A task that returns its very states as observations."""
+
+    def observe(self, state):
+        return state
+
+
+def test_observations_stay_where_tasks_return_their_states():
+    env: Any = SASVectorEnv(
+        ObservedAsItIs(), 4, max_episode_steps=3, autoreset_mode="NextStep"
+    )
+    obs, _ = env.reset(seed=0)
+    for step in range(30):
+        kept = copy.deepcopy(obs)
+        following, *_ = env.step(obs["action_mask"].argmax(axis=1))
+        assert data_equivalence(obs, kept, exact=True)
+        if step % 7 == 0:
+            obs, kept = following, copy.deepcopy(following)
+            some = np.array([True, False, True, False])
+            following, _ = env.reset(options={"reset_mask": some})
+            assert data_equivalence(obs, kept, exact=True)
+        obs = following
 
 
 def test_list_of_seeds_replays_dynamics():
