@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # Small networks and arrays run many times slower on more threads than one.
 export OMP_NUM_THREADS := 1
 
-.PHONY: run tour test lint types unit notebooks bench soak peers versions format clean
+.PHONY: run tour test lint types unit notebooks bench soak memory mutants peers versions format clean
 
 # The part of the study `ours` that the README shows. What is done already is not
 # repeated: runs are kept in `results`.
@@ -47,6 +47,14 @@ bench: $(VENV)/installed
 # Hours by default: SOAK="--steps 100000 --training-steps 2000 --settings 3" for minutes.
 soak: $(VENV)/installed
 	$(BIN)/python tests/benchmarks/soak.py $(SOAK)
+
+# The memory of 2 million steps of each agent, about ten minutes.
+memory: $(VENV)/installed
+	$(BIN)/python tests/benchmarks/memory.py $(MEMORY)
+
+# Small faults that no test notices; MUTANTS="sas_gym/masks.py --sample 20" for a part.
+mutants: $(VENV)/installed
+	$(BIN)/python tests/benchmarks/mutants.py $(MUTANTS)
 
 # What other libraries answer to the questions of tests/sas_agents/test_known_answers.py.
 peers: $(VENV)/installed

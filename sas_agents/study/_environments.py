@@ -4,7 +4,7 @@ from collections.abc import Callable
 from functools import partial
 from importlib import import_module
 from inspect import Parameter, signature
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import gymnasium as gym
 import numpy as np
@@ -156,7 +156,13 @@ def training_env(
     return make_vec_env(single, num_envs, seed=seed)
 
 
-class EpisodeStarts(VectorWrapper[Any, Any, Any]):
+if TYPE_CHECKING:
+    AnyVectorWrapper = VectorWrapper[Any, Any, Any]
+else:  # before Gymnasium 1.4 it takes no types
+    AnyVectorWrapper = VectorWrapper
+
+
+class EpisodeStarts(AnyVectorWrapper):
     """Remembers where an episode has just started, which a memory must know.
 
     Args:

@@ -2,15 +2,15 @@
 
     python tests/benchmarks/versions.py [--only lowest|newest] [pytest's arguments]
 
-Every combination of a Python from 3.11 on that this machine has and of the two ends of
-each range in pyproject.toml gets a virtual environment of its own, which is thrown away
-afterwards.
+The lower ends of the ranges in pyproject.toml are tried with the lowest Python, as
+newer ones have no builds of the oldest packages; the newest versions with every Python
+from 3.11 on that this machine has. Each combination gets a virtual environment of its
+own, which is thrown away afterwards.
 """
 
 import argparse
 import os
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -18,9 +18,40 @@ import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent.parent
-PYTHONS = [f"python3.{minor}" for minor in range(11, 16)]
-# The packages whose ranges are ours to keep; tools may be the newest.
-RANGED = ("gymnasium", "numpy", "stable-baselines3", "sb3-contrib")
+LOWEST_MINOR, NEWEST_MINOR = 11, 15
+# The packages whose ranges are tested. Not tools, nor torch, of which there is one
+# build, nor matplotlib, whose old releases warn of the newest pyparsing.
+RANGED = (
+    "gymnasium",
+    "jaxtyping",
+    "joblib",
+    "numpy",
+    "optuna",
+    "pandas",
+    "sb3-contrib",
+    "scipy",
+    "stable-baselines3",
+)
+
+
+def pythons() -> list[str]:
+    """Return one interpreter per minor version: from the path, or pyenv's."""
+    folders = [Path(folder) for folder in os.environ["PATH"].split(os.pathsep)]
+    pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv"))
+    folders += sorted(pyenv.glob("versions/*/bin"))
+    found = []
+    for minor in range(LOWEST_MINOR, NEWEST_MINOR + 1):
+        names = (str(folder / f"python3.{minor}") for folder in folders)
+        found += list(filter(_runs, names))[:1]
+    return found
+
+
+def _runs(python: str) -> bool:
+    """Return whether a file is a Python: pyenv's shims may stand for none."""
+    if not Path(python).exists():
+        return False
+    command = [python, "-c", "import venv"]
+    return not subprocess.run(command, capture_output=True, check=False).returncode
 
 
 def lowest_versions() -> list[str]:
@@ -33,10 +64,18 @@ def lowest_versions() -> list[str]:
         found = re.fullmatch(r"([\w-]+)>=([\d.]+).*", line)
         if found and found[1] in RANGED:
             name, version = found.groups()
-            parts = version.split(".")
             # 2.8 means the 2.8 series: its first release may never have been built.
-            pins.append(f"{name}=={'.'.join([*parts, '0'][:2])}.*")
+            # Below 1, where a series has no end, it means that release.
+            series = ".".join([*version.split("."), "0"][:2]) + ".*"
+            pins.append(f"{name}=={version if version[0] == '0' else series}")
     return sorted(set(pins))
+
+
+def torch_pin() -> str:
+    """Return the build of torch that the Makefile installs."""
+    found = re.search(r"torch==[\d.]+", (ROOT / "Makefile").read_text())
+    assert found is not None
+    return found[0]
 
 
 def run(python: str, ends: str, arguments: list[str]) -> bool:
@@ -46,6 +85,8 @@ def run(python: str, ends: str, arguments: list[str]) -> bool:
         pins = lowest_versions() if ends == "lowest" else ["--upgrade", *RANGED]
         commands = [
             [python, "-m", "venv", folder],
+            [*pip, "--upgrade", "pip"],
+            [*pip, torch_pin()],
             [*pip, "--editable", f"{ROOT}[dev]", *pins],
             [f"{folder}/bin/python", "-m", "pytest", "-q", "-n", "2", *arguments],
         ]
@@ -67,14 +108,17 @@ def main() -> None:
     parser.add_argument("--only", choices=["lowest", "newest"])
     parser.add_argument("--list", action="store_true", help="print the combinations")
     given, arguments = parser.parse_known_args()
+    found = pythons()
+    combinations = [(found[0], "lowest"), *((python, "newest") for python in found)]
     results = {}
-    for python in filter(shutil.which, PYTHONS):
-        for ends in [given.only] if given.only else ["lowest", "newest"]:
-            if given.list:
-                pins = lowest_versions() if ends == "lowest" else RANGED
-                print(f"{python}, {ends}: {' '.join(pins)}")
-                continue
-            results[python, ends] = run(python, ends, arguments)
+    for python, ends in combinations:
+        if given.only not in (None, ends):
+            continue
+        if given.list:
+            pins = lowest_versions() if ends == "lowest" else RANGED
+            print(f"{python}, {ends}: {torch_pin()} {' '.join(pins)}")
+            continue
+        results[python, ends] = run(python, ends, arguments)
     for (python, ends), passed in results.items():
         print(f"{python}, {ends} versions: {'passed' if passed else 'FAILED'}")
     sys.exit(not all(results.values()))
