@@ -204,7 +204,7 @@ def play(model: Any, env: VecEnv, num_steps: int) -> int:
                 deterministic=deterministic,
                 return_episode_rewards=True,
             )
-            lengths += more  # type: ignore[operator]  # lists, as asked for
+            lengths += more  # type: ignore[arg-type]  # lists, as asked for
     return sum(lengths)
 
 
