@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # Small networks and arrays run many times slower on more threads than one.
 export OMP_NUM_THREADS := 1
 
-.PHONY: run tour test lint types unit notebooks bench soak memory mutants peers versions format clean
+.PHONY: run tour test lint types unit notebooks bench bench-masked soak memory mutants peers versions format clean
 
 # The part of the study `ours` that the README shows. What is done already is not
 # repeated: runs are kept in `results`.
@@ -43,6 +43,16 @@ bench: $(VENV)/installed
 	$(BIN)/python tests/benchmarks/large_action_sets.py
 	$(BIN)/python tests/benchmarks/planning.py
 	$(BIN)/python tests/benchmarks/growth.py
+
+# What the masked algorithms reach over seeds, and what they never do: an hour.
+bench-masked: $(VENV)/installed
+	$(BIN)/python tests/benchmarks/masked_algorithms.py quality
+	$(BIN)/python tests/benchmarks/masked_algorithms.py soak --steps 100000
+	$(BIN)/python tests/benchmarks/large_action_sets.py learn
+	$(BIN)/python tests/benchmarks/memory_worth.py
+	$(BIN)/python tests/benchmarks/lasting_outages.py ferries
+	$(BIN)/python tests/benchmarks/lasting_outages.py map
+	$(BIN)/python tests/benchmarks/lasting_outages.py closures
 
 # Hours by default: SOAK="--steps 100000 --training-steps 2000 --settings 3" for minutes.
 soak: $(VENV)/installed

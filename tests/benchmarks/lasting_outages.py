@@ -65,7 +65,7 @@ def make_setting(what: str) -> Setting:
     name = "two ferries" if what == "ferries" else "San Francisco"
     task, max_episode_steps, lasts = ROAD_MAPS[name]
     if what == "closures":
-        return Setting(task, PerEpisode(0.7), max_episode_steps, 400_000)
+        return Setting(task, PerEpisode(0.7), max_episode_steps, 240_000)
     return Setting(task, outages(0.5, lasts), max_episode_steps, 100_000)
 
 

@@ -31,7 +31,7 @@ def table() -> dict[tuple[str, str], str]:
     lines = sas_agents.__doc__.split("Can I use?")[1].split("\n")
     ruled = [index for index, line in enumerate(lines) if line.startswith("===")]
     columns = lines[ruled[0] + 1].split()[1:]
-    cells = {}
+    cells: dict[tuple[str, str], str] = {}
     for line in lines[ruled[1] + 1 : ruled[2]]:
         *agents, rest = line.replace("*", "").split(", ")
         name, *entries = rest.split()

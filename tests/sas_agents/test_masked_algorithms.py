@@ -233,7 +233,7 @@ def test_categorical_is_pytorchs():
     """Draws, probabilities, entropy and their gradients, bit for bit."""
     space = spaces.Discrete(6)
     logits, masks = random_logits_and_masks(space, 6)
-    results = []
+    results: list[tuple[Any, ...]] = []
     for distribution in (FiniteCategorical, th.distributions.Categorical):
         leaf = logits.clone().requires_grad_()
         made = distribution(logits=mask_logits(leaf, masks, space))
