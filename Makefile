@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # Small networks and arrays run many times slower on more threads than one.
 export OMP_NUM_THREADS := 1
 
-.PHONY: run tour test lint types unit notebooks bench soak peers versions format clean
+.PHONY: run tour test lint types unit notebooks bench masked soak peers versions format clean
 
 # The part of the study `ours` that the README shows. What is done already is not
 # repeated: runs are kept in `results`.
@@ -41,6 +41,10 @@ bench: $(VENV)/installed
 	$(BIN)/python tests/benchmarks/masked_algorithms.py speed
 	$(BIN)/python tests/benchmarks/large_action_sets.py
 	$(BIN)/python tests/benchmarks/planning.py
+
+# Agents for masked actions on nine problems, ours and others': about an hour.
+masked: $(VENV)/installed
+	$(BIN)/python tests/benchmarks/masked_benchmark.py $(MASKED)
 
 # Hours by default: SOAK="--steps 100000 --training-steps 2000 --settings 3" for minutes.
 soak: $(VENV)/installed

@@ -168,7 +168,8 @@ def assumptions(results: pd.DataFrame) -> Rows:
             kind: runs.mean_return
             for kind, runs in group.groupby("variant", sort=False)
         }
-        independent = kinds.pop("0.5")
+        (name,) = (kind for kind in kinds if "(" not in kind)
+        independent = kinds.pop(name)
         row["independent"] = spread(independent)
         for kind, values in kinds.items():
             low, high = difference_interval(values.to_numpy(), independent.to_numpy())
