@@ -8,7 +8,7 @@ from pathlib import Path
 
 from sas_agents.study._backends import Backend
 from sas_agents.study._environments import make_env, make_problem
-from sas_agents.study._files import write_text
+from sas_agents.study._files import make_folder, write_text
 from sas_agents.study._runs import Run, versions
 from sas_agents.study._settings import Labelled
 from sas_agents.study._store import (
@@ -58,6 +58,7 @@ def run_study(
 
     left = unfinished(runs, folder, any_version)
     check_environments(left)
+    make_folder(folder)
     report = Report(num_kept=len({run.key for _, run in runs}) - len(left))
     total = sum(run.num_steps for run in left)
     bar = tqdm(total=total, unit="step", unit_scale=True, disable=not progress)

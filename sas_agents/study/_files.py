@@ -2,6 +2,7 @@
 
 import errno
 import os
+from contextlib import suppress
 from pathlib import Path
 
 
@@ -20,10 +21,29 @@ def write_text(path: Path, text: str) -> None:
             os.fsync(stream.fileno())
         os.replace(temporary, path)
     except OSError as error:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
         is_full = error.errno in (errno.ENOSPC, errno.EDQUOT)
         reason = "the disk is full" if is_full else str(error)
         raise StorageError(
             f"cannot write {path}: {reason}. All that was written so far is whole: "
             f"make room or choose another place, then give the same command again"
         ) from error
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder for files to come.
+
+    Raises:
+        StorageError: If there is something else, or nothing can be written there.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StorageError(
+            f"cannot write results to {folder}: {error}; choose another --folder"
+        ) from error
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise StorageError(
+            f"cannot write results to {folder}: no permission; choose another --folder"
+        )

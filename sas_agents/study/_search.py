@@ -65,7 +65,12 @@ class Search:
         }
         pruners: dict[str, Callable[[], Any]] = {
             "none": optuna.pruners.NopPruner,
-            "halving": optuna.pruners.SuccessiveHalvingPruner,
+            # From an eighth of the steps on, the better half goes on: earlier there is
+            # nothing to see of agents that explore first.
+            "halving": lambda: optuna.pruners.SuccessiveHalvingPruner(
+                min_resource=max(self.run.num_steps * len(self.seeds) // 8, 1),
+                reduction_factor=2,
+            ),
         }
         return optuna.create_study(
             storage=open_storage(self.storage),
@@ -202,6 +207,8 @@ def objective(trial: "optuna.Trial", search: Search) -> float:
 
         def report(step: int, score: float, number: int = number) -> None:
             curve.append(score)  # noqa: B023  # Called before the next seed starts.
+            if step == 0:  # Untrained, and the step of the last seed's end.
+                return
             mean = float(np.mean([*values, score]))
             trial.report(mean, number * search.run.num_steps + step)
             if trial.should_prune():

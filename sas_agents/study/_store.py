@@ -149,11 +149,21 @@ def _frame(result: Result, label: str) -> "pd.DataFrame":
         normalized(mean, reference) for mean in result["curve"]["mean_return"]
     ]
     frame["random"], frame["optimal"] = reference["random"], reference["optimal"]
-    timing = result["timing"]
-    frame["seconds"] = timing["seconds"] - timing.get("evaluation_seconds", 0.0)
+    frame["seconds"] = training_seconds(result["timing"])
     frame["run"] = json.dumps(run, sort_keys=True)
     numbers = ["score", "random", "optimal", *run["evaluation"]["log"]]
     return frame.astype(dict.fromkeys(numbers, float))
+
+
+def training_seconds(timing: dict[str, Any]) -> float:
+    """Return the time that learning took, without the evaluations.
+
+    It is processor time, of the one thread that a run has: the time on the clock where
+    a machine has nothing else to do.
+    """
+    if "evaluation_cpu_seconds" in timing:
+        return float(timing["cpu_seconds"] - timing["evaluation_cpu_seconds"])
+    return float(timing["seconds"] - timing.get("evaluation_seconds", 0.0))
 
 
 def variant_of(arguments: dict[str, Any]) -> str:

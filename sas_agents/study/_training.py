@@ -62,6 +62,7 @@ def execute(run: Run, report: Callable[[int, float], None] | None = None) -> Res
             "seconds": round(time.perf_counter() - started, 3),
             "cpu_seconds": round(time.process_time() - cpu_started, 3),
             "evaluation_seconds": round(curve.seconds, 3),
+            "evaluation_cpu_seconds": round(curve.cpu_seconds, 3),
             "finished": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
             "host": platform.node(),
             "process": os.getpid(),
@@ -153,7 +154,7 @@ class _LearningCurve:
         self.problem = problem
         self.reference = reference
         self.report = report
-        self.seconds = 0.0
+        self.seconds = self.cpu_seconds = 0.0
         self.logged: dict[str, float] = {}
         self.columns: dict[str, list[Any]] = {
             name: [] for name in [*COLUMNS, *run.evaluation.log]
@@ -195,7 +196,7 @@ class _LearningCurve:
 
     def evaluate(self, model: Any, num_episodes: int) -> None:
         """Add a point to the curve, without touching the model's random numbers."""
-        started = time.perf_counter()
+        started, cpu_started = time.perf_counter(), time.process_time()
         run, seed = self.run, self.run.evaluation.seed
         channel = ALGORITHMS[run.algorithm].mask_channel
         with own_randomness(seed):
@@ -213,6 +214,7 @@ class _LearningCurve:
         for name, column in self.columns.items():
             column.append(point.get(name, self.logged.get(name)))
         self.seconds += time.perf_counter() - started
+        self.cpu_seconds += time.process_time() - cpu_started
         if self.report is not None:
             score = normalized(mean, self.reference)
             self.report(step, mean if score is None else score)

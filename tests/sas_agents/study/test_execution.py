@@ -228,3 +228,13 @@ def test_impossible_environment_is_named_before_anything_runs(
     with pytest.raises(ValueError, match=r"cannot make SAS/SanFrancisco-v0 .*'size'"):
         run_study(replace(tiny, environments=(wrong,)).runs(), tmp_path)
     assert not list(tmp_path.iterdir())
+
+
+def test_folder_that_is_a_file_is_named_before_anything_runs(
+    tiny: Study, tmp_path: Path
+) -> None:
+    """Such as a table's CSV file, which other commands take as a folder."""
+    path = tmp_path / "results.csv.gz"
+    path.touch()
+    with pytest.raises(StorageError, match="choose another --folder"):
+        run_study(tiny.runs(), path)

@@ -84,7 +84,7 @@ def test_halving_ends_bad_trials_early(
     run_trial((2, search))
     first, second = search.open().trials
     assert (first.state.name, second.state.name) == ("COMPLETE", "PRUNED")
-    assert len(first.intermediate_values) == 4
+    assert len(first.intermediate_values) == 3
     assert len(second.intermediate_values) == 1
     assert isinstance(search.open().pruner, optuna.pruners.SuccessiveHalvingPruner)
 
@@ -145,3 +145,14 @@ def test_search_in_which_nothing_runs_says_so(study: Study, tmp_path: Path) -> N
     assert "NoPolicy unknown" in messages[0]
     assert "no trial was completed" in messages[-1]
     assert not output.exists()
+
+
+def test_reports_of_several_seeds_follow_each_other(
+    study: Study, tmp_path: Path
+) -> None:
+    """Each has the mean over the seeds up to it, and no step is reported twice."""
+    (search, _) = make_searches(study, tmp_path, pruner="halving")
+    run_trial((1, replace(search, seeds=(7, 8))))
+    (trial,) = replace(search, seeds=(7, 8)).open().trials
+    assert list(trial.intermediate_values) == [66, 133, 200, 266, 333, 400]
+    assert trial.value == pytest.approx(trial.intermediate_values[400])

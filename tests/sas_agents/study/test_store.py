@@ -17,6 +17,7 @@ from sas_agents.study._store import (
     read_folder,
     read_result,
     result_path,
+    training_seconds,
     variant_of,
     write_result,
 )
@@ -124,3 +125,11 @@ def test_variants_have_short_names() -> None:
     """An availability is a number, a distribution of the sets its class."""
     assert variant_of({"availability": 0.8}) == "0.8"
     assert variant_of({"action_sets": {"Markov": [0.1, 0.05]}}) == "Markov(0.1, 0.05)"
+
+
+def test_time_of_learning_leaves_evaluations_out() -> None:
+    """Processor time where the file has it, and the clock's in older files."""
+    old = {"seconds": 9.0, "evaluation_seconds": 4.0, "cpu_seconds": 7.0}
+    assert training_seconds({"seconds": 9.0}) == 9.0
+    assert training_seconds(old) == 5.0
+    assert training_seconds({**old, "evaluation_cpu_seconds": 4.5}) == 2.5

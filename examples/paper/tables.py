@@ -1,0 +1,232 @@
+"""The tables of this folder's page, from the results of four studies.
+
+    python examples/paper/tables.py
+
+It reads `examples/paper/results/STUDY.csv.gz`, as `sas-study table STUDY --csv` writes
+it, and replaces the tables in `examples/paper/README.md`, each of which stands between
+two comments with its name.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from sas_agents.study.statistics import final_rows
+
+HERE = Path(__file__).parent
+PAGE = HERE / "README.md"
+TASK = ["environment", "variant"]
+SHARE = "train/gradient_variance", "train/gradient_variance_without_baselines"
+RNG_SEED = 0
+Rows = list[dict[str, object]]
+
+
+class Table(NamedTuple):
+    """A table of the page: whose results it needs, and what makes its rows of them."""
+
+    study: str
+    make: Callable[[pd.DataFrame], Rows]
+
+
+def spread(values: pd.Series) -> str:
+    """Return mean and standard deviation over seeds as a text."""
+    digits = 2 if abs(values.mean()) >= 10 else 3
+    deviation = values.std(ddof=1) if len(values) > 1 else np.nan
+    return f"{values.mean():.{digits}f} ± {deviation:.{digits}f}"
+
+
+def of_task(group: pd.DataFrame) -> dict[str, object]:
+    """Return the columns that name a task."""
+    row = group.iloc[0]
+    return {"environment": f"`{row.environment}`", "sets": row.variant}
+
+
+def returns(results: pd.DataFrame) -> Rows:
+    """Return the final return of each algorithm on each task."""
+    rows = []
+    for _, group in final_rows(results).groupby(TASK, sort=False):
+        cells = {
+            label: spread(runs.mean_return)
+            for label, runs in group.groupby("label", sort=False)
+        }
+        optimum = group.optimal.iloc[0]
+        known = {"optimum": f"{optimum:.2f}"} if np.isfinite(optimum) else {}
+        counts = sorted(set(group.groupby("label").size()))
+        seeds = {"seeds": " to ".join(map(str, counts))}
+        rows.append({**of_task(group), **cells, **known, **seeds})
+    return rows
+
+
+def against_sas_q(results: pd.DataFrame) -> Rows:
+    """Return how SAS-PG and SAS-NPG compare with SAS-Q, and the seeds' spread."""
+    rows = []
+    for _, group in final_rows(results).groupby(TASK, sort=False):
+        by_label = {
+            label: runs.mean_return.to_numpy() for label, runs in group.groupby("label")
+        }
+        row = of_task(group)
+        for label in ("SASPG", "SASNPG"):
+            low, high = difference_interval(by_label[label], by_label["SASQ"])
+            gaps = by_label[label][:, None] - by_label["SASQ"]
+            row[f"{label} less SASQ"] = f"[{low:.3f}, {high:.3f}]"
+            row[f"P({label} > SASQ)"] = f"{np.heaviside(gaps, 0.5).mean():.2f}"
+        for label in ("SASPG", "SASNPG", "SASQ"):
+            row[f"sd of {label}"] = f"{by_label[label].std(ddof=1):.3f}"
+        rows.append(row)
+    return rows
+
+
+def difference_interval(
+    x: np.ndarray, y: np.ndarray, num_resamples: int = 5000
+) -> tuple[float, float]:
+    """Return the 95 % bootstrap interval of the difference of two means."""
+    rng = np.random.default_rng(RNG_SEED)
+    means = [
+        rng.choice(values, (num_resamples, len(values))).mean(axis=1)
+        for values in (x, y)
+    ]
+    low, high = np.quantile(means[0] - means[1], [0.025, 0.975])
+    return float(low), float(high)
+
+
+def untrained(results: pd.DataFrame) -> Rows:
+    """Return what agents are worth before they learn: greedy ties are a policy, too."""
+    rows = []
+    for _, group in results.groupby(TASK, sort=False):
+        first, last = group[group.step == 0], final_rows(group)
+        row = of_task(group)
+        for label in ("SASPG", "SASQ"):
+            row[f"{label} untrained"] = spread(first[first.label == label].mean_return)
+            row[f"{label} trained"] = spread(last[last.label == label].mean_return)
+        row["random play"] = f"{group.random.iloc[0]:.3f}"
+        rows.append(row)
+    return rows
+
+
+def saturation(results: pd.DataFrame) -> Rows:
+    """Return the score at a quarter, at half and at the end of the training."""
+    rows = []
+    chosen = results[results.label.isin(["SASPG", "SASNPG", "SASQ"])]
+    for _, group in chosen.groupby([*TASK, "label"], sort=False):
+        row = of_task(group) | {"agent": group.label.iloc[0]}
+        for share in (0.25, 0.5, 0.75, 1.0):
+            step = group.step[group.step <= share * group.step.max()].max()
+            row[f"{share:.0%}"] = spread(group[group.step == step].mean_return)
+        second_half = group[group.step >= group.step.max() / 2]
+        along = second_half.groupby("key").mean_return.std(ddof=1).mean()
+        row["sd along the second half"] = f"{along:.3f}"
+        rows.append(row)
+    return rows
+
+
+def weights(results: pd.DataFrame) -> Rows:
+    """Return the two adapted weights at the end of the training."""
+    final = final_rows(results)
+    final = final[(final.label == "SASPG") & final["train/weight_v_hat"].notna()]
+    return [
+        {
+            **of_task(group),
+            "λ₁, of v": spread(group["train/weight_v_hat"]),
+            "λ₂, of q-bar": spread(group["train/weight_q_bar"]),
+        }
+        for _, group in final.groupby(TASK, sort=False)
+    ]
+
+
+def baselines(results: pd.DataFrame) -> Rows:
+    """Return the share of the variance that baselines leave, and the final return."""
+    rows = []
+    for _, group in results.groupby([*TASK, "label"], sort=False):
+        known = group[group[SHARE[1]] > 0]
+        share = (known[SHARE[0]] / known[SHARE[1]]).groupby(known.key).mean()
+        rows.append(
+            {
+                **of_task(group),
+                "baselines": group.label.iloc[0],
+                "variance left, mean over training": spread(share),
+                "mean return over training": spread(
+                    group.groupby("key").mean_return.mean()
+                ),
+                "final return": spread(final_rows(group).mean_return),
+            }
+        )
+    return rows
+
+
+def assumptions(results: pd.DataFrame) -> Rows:
+    """Return the final return under each distribution, and what is lost."""
+    rows = []
+    final = final_rows(results)
+    for (environment, label), group in final.groupby(
+        ["environment", "label"], sort=False
+    ):
+        row: dict[str, object] = {"environment": f"`{environment}`", "agent": label}
+        kinds = {
+            kind: runs.mean_return
+            for kind, runs in group.groupby("variant", sort=False)
+        }
+        (name,) = (kind for kind in kinds if "(" not in kind)
+        independent = kinds.pop(name)
+        row["independent"] = spread(independent)
+        for kind, values in kinds.items():
+            low, high = difference_interval(values.to_numpy(), independent.to_numpy())
+            row[kind] = spread(values)
+            row[f"less independent, {kind.partition('(')[0]}"] = (
+                f"[{low:.2f}, {high:.2f}]"
+            )
+        rows.append(row)
+    return rows
+
+
+TABLES = {
+    "returns, ours": Table("ours", returns),
+    "returns, paper": Table("paper", returns),
+    "untrained": Table("ours", untrained),
+    "against SAS-Q, ours": Table("ours", against_sas_q),
+    "against SAS-Q, paper": Table("paper", against_sas_q),
+    "saturation, ours": Table("ours", saturation),
+    "saturation, paper": Table("paper", saturation),
+    "weights, ours": Table("ours", weights),
+    "weights, paper": Table("paper", weights),
+    "baselines": Table("baselines", baselines),
+    "assumptions": Table("assumptions", assumptions),
+}
+
+
+def markdown(rows: Rows) -> str:
+    """Return rows as a table."""
+    columns = list(dict.fromkeys(name for row in rows for name in row))
+    lines = [columns, ["---"] * len(columns)]
+    lines += [[str(row.get(name, "-")) for name in columns] for row in rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def filled(page: str, folder: Path) -> str:
+    """Return a page with every table whose results are in a folder."""
+    for name, table in TABLES.items():
+        path = folder / f"{table.study}.csv.gz"
+        text = f"Not run yet: `sas-study run {table.study}`."
+        if path.exists():
+            frame = pd.read_csv(path, dtype={"variant": str}, keep_default_na=True)
+            frame["variant"] = frame.variant.fillna("")
+            text = markdown(table.make(frame))
+        start, end = f"<!-- table: {name} -->\n", "<!-- end -->"
+        before, found, rest = page.partition(start)
+        _, closed, after = rest.partition(end)
+        if not (found and closed):
+            raise ValueError(f"{PAGE} has no place for the table {name!r}")
+        page = f"{before}{start}{text}\n{end}{after}"
+    return page
+
+
+def main() -> None:
+    """Fill the page."""
+    PAGE.write_text(filled(PAGE.read_text(), HERE / "results"))
+    print(f"filled {PAGE}")
+
+
+if __name__ == "__main__":
+    main()
