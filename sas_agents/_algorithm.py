@@ -152,6 +152,9 @@ class MaskedAlgorithm(BaseAlgorithm):
         self, total_timesteps: int, *args: Any, **kwargs: Any
     ) -> tuple[int, BaseCallback]:
         arguments = super()._setup_learn(total_timesteps, *args, **kwargs)
+        assert self.env is not None  # or it could not have been set up
+        # Looked up once: at every step it took as long as the step.
+        self._trusts_masks = has_checked_masks(self.env)
         self._check_reset(self._last_obs)
         return arguments
 
@@ -189,20 +192,22 @@ class MaskedAlgorithm(BaseAlgorithm):
         when = f"at step {self.num_timesteps}"
         check_finite("reward", rewards, when)
         self._checked(obs, when, self.n_envs)
-        for index in np.flatnonzero(dones):
-            last = infos[index].get("terminal_observation")
-            if last is not None:
+        for index in np.flatnonzero(dones).tolist():
+            info = infos[index]
+            last = info.get("terminal_observation")
+            # Nothing is learned from a final state but its mask, unless it was cut off.
+            is_used = not self._trusts_masks or info.get("TimeLimit.truncated")
+            if is_used and last is not None:
                 last = self._checked(last, f"{when}, in a final state", None)
-                infos[index]["terminal_observation"] = last
+                info["terminal_observation"] = last
 
     def _checked(self, obs: ArrayObs, when: str, num_envs: int | None) -> ArrayObs:
-        assert self.env is not None
         return check_observations(
             obs,
             mask_sizes(self.action_space),
             when,
             num_envs=num_envs,
-            trusts_masks=has_checked_masks(self.env),
+            trusts_masks=self._trusts_masks,
         )
 
     def predict(

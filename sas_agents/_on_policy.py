@@ -245,7 +245,9 @@ class PolicyGradientAlgorithm(MaskedAlgorithm, OnPolicyAlgorithm):
         self._n_updates += 1
         self.logger.record("train/n_updates", self._n_updates, exclude="tensorboard")
         self.logger.record("train/return_scale", self.return_scale)
-        self._check_update(batch)
+        kl = self._kl(batch)
+        self.logger.record("train/kl", kl)
+        self._warnings.of_update(batch, kl)
 
     def _update_policy(self, batch: Batch, scores: Scores, norms: th.Tensor) -> None:
         """Take the algorithm's own steps on a rollout.
@@ -368,16 +370,6 @@ class PolicyGradientAlgorithm(MaskedAlgorithm, OnPolicyAlgorithm):
         logits = self.policy.actor(batch.inputs) + batch.mask_bias
         kl = mean_kl(batch.probs, batch.log_probs, logits.log_softmax(dim=-1))
         return kl.item()
-
-    def _check_update(self, batch: Batch) -> None:
-        """Stop at NaN; warn of an update that did nothing, or far too much."""
-        for network in (self.policy.actor, self.policy.value_net, self.policy.q_net):
-            parameters = th.cat([p.detach().reshape(-1) for p in network.parameters()])
-            cure = "lower learning_rate and critic_learning_rate"
-            check_finite_tensor("parameters are", parameters, self.num_timesteps, cure)
-        kl = self._kl(batch)
-        self.logger.record("train/kl", kl)
-        self._warnings.of_update(batch, kl)
 
     def _get_torch_save_params(self) -> tuple[list[str], list[str]]:
         modules, tensors = super()._get_torch_save_params()
