@@ -29,9 +29,9 @@ class Dispatch(gym.Env[Any, Any]):
     2; the way to the pickup costs 4.5 per unit of length. If every driver is busy, time
     passes until the first is free.
 
-    Observations are a dict: `drivers` (x and y of each one, now or when free again),
-    `hours_left` (until each one is free), `pickup` and `destination` of the order. The
-    mask is in `info["action_mask"]`, and `action_masks()` returns it as well.
+    Observations are a dict: `distance` (of each driver from the pickup, now or when
+    free again), `hours_left` (until each one is free), `pickup` and `destination` of
+    the order. The mask is in `info["action_mask"]`, and `action_masks()` returns it.
 
     Args:
         num_drivers: Size of the fleet, and number of actions.
@@ -46,7 +46,7 @@ class Dispatch(gym.Env[Any, Any]):
         self.action_space = Discrete(num_drivers)
         self.observation_space = Dict(
             {
-                "drivers": Box(0.0, 1.0, (2 * num_drivers,)),
+                "distance": Box(0.0, 1.5, (num_drivers,)),
                 "hours_left": Box(0.0, 3.0, (num_drivers,)),
                 "pickup": Box(0.0, 1.0, (2,)),
                 "destination": Box(0.0, 1.0, (2,)),
@@ -87,12 +87,17 @@ class Dispatch(gym.Env[Any, Any]):
         free: NDArray[np.bool_] = self.hours_left == 0
         return free
 
+    def _distance(self) -> NDArray[np.float64]:
+        distance: NDArray[np.float64]
+        distance = np.linalg.norm(self.drivers - self.pickup, axis=1)
+        return distance
+
     def _draw_order(self) -> None:
         self.pickup, self.destination = self.np_random.random((2, 2))
 
     def _observation(self) -> Observation:
         return {
-            "drivers": self.drivers.ravel().astype(np.float32),
+            "distance": self._distance().astype(np.float32),
             "hours_left": self.hours_left.astype(np.float32),
             "pickup": self.pickup.astype(np.float32),
             "destination": self.destination.astype(np.float32),
@@ -107,8 +112,7 @@ gym.register("sas_examples/Dispatch-v0", f"{__name__}:Dispatch", max_episode_ste
 
 def nearest_driver(obs: Observation, mask: NDArray[np.int8]) -> int:
     """Send the free driver who is nearest to the pickup."""
-    way = np.linalg.norm(obs["drivers"].reshape(-1, 2) - obs["pickup"], axis=1)
-    return int(np.where(mask, way, np.inf).argmin())
+    return int(np.where(mask, obs["distance"], np.inf).argmin())
 
 
 def play(rule: Rule | None, num_episodes: int = 200) -> NDArray[np.float64]:

@@ -89,7 +89,7 @@ class SASNPG(PolicyGradientAlgorithm):
         env: GymEnv | str,
         learning_rate: float | Schedule = 0.7,
         n_steps: int | None = None,
-        batch_size: int | None = 512,
+        batch_size: int | None = 256,
         n_epochs: int = 10,
         gamma: float = 0.99,
         gae_lambda: float | None = None,

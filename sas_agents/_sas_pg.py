@@ -12,7 +12,7 @@ from sas_agents._policies import SASPolicy
 from sas_agents._scores import Scores
 
 # Default rates of the policy, for Adam, and passes through a rollout.
-LINEAR_RATE, LINEAR_EPOCHS = 0.05, 3
+LINEAR_RATE, LINEAR_EPOCHS = 0.05, 2
 NETWORK_RATE, NETWORK_EPOCHS = 1e-3, 10
 
 
@@ -44,7 +44,7 @@ class SASPG(PolicyGradientAlgorithm):
         n_steps: Number of steps of each environment in a rollout. Default: as many as
             make 2048 steps of all environments together, and at least 16.
         batch_size: Number of steps in a minibatch; None for the whole rollout.
-        n_epochs: Number of passes through a rollout. Default: 3 for a linear policy, 10
+        n_epochs: Number of passes through a rollout. Default: 2 for a linear policy, 10
             for networks.
         gamma: Discount.
         gae_lambda: Weight of the longer returns in the lambda-return: 1 for all rewards
@@ -82,7 +82,7 @@ class SASPG(PolicyGradientAlgorithm):
         env: GymEnv | str,
         learning_rate: float | Schedule | None = None,
         n_steps: int | None = None,
-        batch_size: int | None = 512,
+        batch_size: int | None = 256,
         n_epochs: int | None = None,
         gamma: float = 0.99,
         gae_lambda: float | None = None,
@@ -94,7 +94,7 @@ class SASPG(PolicyGradientAlgorithm):
         adapt_weights: bool = True,
         weight_decay: float = 0.999,
         ridge: float = 1e-3,
-        target_kl: float | None = 0.03,
+        target_kl: float | None = 0.06,
         stats_window_size: int = 100,
         tensorboard_log: str | None = None,
         policy_kwargs: dict[str, Any] | None = None,

@@ -110,9 +110,10 @@ class Scores:
         self.actor, self.inputs, self.actions = actor, inputs, actions
         self.parameters = dict(actor.named_parameters())
         self.is_linear = actor.is_matrix
+        log_probs: th.Tensor
         with th.set_grad_enabled(not self.is_linear):
             log_probs = (actor(inputs) + mask_bias).log_softmax(dim=-1)
-        self.log_probs: th.Tensor = log_probs.detach()
+        self.log_probs = log_probs.detach()
         self.probs = self.log_probs.exp()
         self.chosen = chosen_log_probs(log_probs, actions)
         if self.is_linear:

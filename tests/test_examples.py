@@ -49,7 +49,9 @@ def test_dispatch_keeps_drivers_busy():
     obs, reward, *_ = env.step(1)
     assert reward == pytest.approx(2 - 4.5 * way)
     assert env.hours_left[1] == pytest.approx(way + trip - 1 / 30)
-    np.testing.assert_allclose(obs["drivers"].reshape(-1, 2)[1], arrival, rtol=1e-6)
+    np.testing.assert_allclose(env.drivers[1], arrival, rtol=1e-6)
+    to_next = np.linalg.norm(arrival - env.pickup)
+    assert obs["distance"][1] == pytest.approx(to_next, rel=1e-6)
     assert env.action_masks().tolist() == [True, False, True]
     with pytest.raises(ValueError, match="driver 1 is busy"):
         env.step(1)

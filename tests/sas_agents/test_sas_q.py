@@ -135,7 +135,7 @@ def test_target_scale_leaves_q_unchanged():
 def test_gradient_steps_per_step_whatever_the_environments(num_envs):
     model: Any = SASQ("LinearPolicy", make_vec_env("SAS/Maze-v0", num_envs))
     steps = model.train_freq.frequency * num_envs
-    assert steps / model.gradient_steps == 16
+    assert steps / model.gradient_steps == 64
 
 
 @pytest.mark.parametrize("scale", [2.0**-20, 2.0**20])

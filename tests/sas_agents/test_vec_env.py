@@ -393,7 +393,7 @@ def test_maskable_ppo_trains(mask_in_observation):
 def test_infos_of_resets_keep_no_batch_alive():
     """A mask that is kept for an episode is its own, not a row of all of them."""
     venv = make_vec_env("SAS/Maze-v0", 3, seed=0, env_kwargs={"max_episode_steps": 2})
-    obs = venv.reset()
+    obs: Any = venv.reset()
     for _ in range(2):
         obs, _, dones, _ = venv.step(obs["action_mask"].argmax(axis=1))
     assert dones.all()
