@@ -3,10 +3,11 @@
 import gymnasium as gym
 import numpy as np
 import pytest
+from gymnasium import spaces
 
 from sas_gym import SASEnv, SASVectorEnv, Task
 from sas_gym.action_sets import Independent
-from sas_gym.masks import MASK_KEY, check_masks, discrete_actions
+from sas_gym.masks import MASK_KEY, check_masks, discrete_actions, mask_sizes
 
 
 @pytest.mark.parametrize("dtype", [bool, np.int8, np.uint8, np.int64, np.float32])
@@ -53,6 +54,41 @@ def test_check_masks_empty_error(masks):
 def test_check_masks_fills_empty_final_masks():
     checked = check_masks([[0, 0, 0], [0, 1, 0]], 3, final=True)
     np.testing.assert_array_equal(checked, [[1, 1, 1], [0, 1, 0]])
+
+
+@pytest.mark.parametrize(
+    ("space", "sizes"),
+    [
+        (spaces.Discrete(3), [3]),
+        (spaces.MultiDiscrete([2, 3]), [2, 3]),
+        (spaces.MultiBinary(2), [2, 2]),
+    ],
+)
+def test_mask_sizes_by_dimension(space, sizes):
+    assert mask_sizes(space) == sizes
+
+
+@pytest.mark.parametrize(
+    "space",
+    [
+        spaces.Box(0, 1, (2,)),
+        spaces.MultiDiscrete([[2, 3], [2, 3]]),
+        spaces.MultiBinary((2, 2)),
+    ],
+)
+def test_mask_sizes_error(space):
+    with pytest.raises(ValueError, match="of one axis, got"):
+        mask_sizes(space)
+
+
+def test_check_masks_by_dimension():
+    """Each of several dimensions needs a value, and gets all if it is final."""
+    masks = np.array([[1, 0, 0, 1, 0], [1, 1, 0, 0, 0]])
+    with pytest.raises(ValueError, match="offers no action"):
+        check_masks(masks, [2, 3])
+    np.testing.assert_array_equal(
+        check_masks(masks, [2, 3], final=True), [[1, 0, 0, 1, 0], [1, 1, 1, 1, 1]]
+    )
 
 
 def test_discrete_actions_error():
