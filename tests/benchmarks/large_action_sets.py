@@ -26,11 +26,11 @@ from sas_gym.planning.approximations._recommender import FittedPlan
 NUM_PRODUCTS = 100, 1_000, 10_000, 100_000
 NUM_ENVS = 16
 SETTINGS: dict[str, Any] = {
-    "n_steps": 16,
-    "batch_size": 256,
+    "n_steps": 32,
+    "batch_size": 512,
     "n_epochs": 4,
     # Falls to 0: at a constant rate the return of so many products goes up and down.
-    "learning_rate": lambda left: 3e-3 * left,
+    "learning_rate": lambda left: 4e-3 * left,
     "gamma": 1.0,
     "device": "cpu",
 }
