@@ -20,7 +20,7 @@ from sas_agents.study._environments import (
     training_env,
 )
 from sas_agents.study._runs import versions
-from sas_agents.study._training import reference_returns
+from sas_agents.study._training import played_at_random, reference_returns
 
 # By where the mask is: the environment, its arguments, and a policy for all.
 GUESTS: dict[str, tuple[str, dict[str, Any], str]] = {
@@ -170,3 +170,14 @@ def test_changed_module_of_an_environment_changes_the_versions(
     after = dict(versions("my_problem:Maze"))
     assert before.pop("environment") != after.pop("environment")
     assert before == after == versions()
+
+
+def test_random_play_repeats_itself_and_disturbs_nobody() -> None:
+    """Also where an environment draws from NumPy's shared numbers, as this one does."""
+    environment, arguments, _ = GUESTS["method"]
+    problem = make_problem(environment, arguments)
+    before = np.random.get_state()[1].tolist()  # type: ignore[index]  # a tuple  # noqa: NPY002
+    first = played_at_random(problem, num_episodes=3)
+    assert np.random.get_state()[1].tolist() == before  # type: ignore[index]  # noqa: NPY002
+    np.random.seed(5)  # noqa: NPY002
+    assert played_at_random(problem, num_episodes=3) == first
