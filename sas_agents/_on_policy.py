@@ -41,6 +41,8 @@ MEASURED_SCORES = 256
 MAX_EPISODE_STEPS = 10_000
 # Steps of one environment that a rollout has at least, where `n_steps` is not given.
 MIN_STEPS = 16
+# Minibatches of a rollout, where `batch_size` is not given.
+NUM_MINIBATCHES = 8
 # Default weight of the longer returns: networks have a less accurate v.
 LINEAR_LAMBDA, NETWORK_LAMBDA = 0.8, 0.9
 # Default rate of critics that are networks, for Adam.
@@ -141,6 +143,8 @@ class PolicyGradientAlgorithm(MaskedAlgorithm, OnPolicyAlgorithm):
     def _setup_model(self) -> None:
         if self.n_steps is None:
             self.n_steps = max(self.rollout_steps // self.n_envs, MIN_STEPS)
+        if self.batch_size is None and not self.whole_episodes:
+            self.batch_size = max(self.n_steps * self.n_envs // NUM_MINIBATCHES, 1)
         super()._setup_model()
         self.baseline_weights = self.baseline_weights.to(self.device)
         if self.critic_learning_rate is None and not self.policy.value_net.is_matrix:

@@ -47,8 +47,8 @@ class SASNPG(PolicyGradientAlgorithm):
             None, and not used otherwise; may be a schedule, as all rates may.
         n_steps: Number of steps of each environment in a rollout. Default: as many as
             make 2048 steps of all environments together, and at least 16.
-        batch_size: Number of steps in a minibatch of critics that have a rate; None for
-            the whole rollout.
+        batch_size: Number of steps in a minibatch of critics that have a rate. Default:
+            an eighth of a rollout; all of it with `whole_episodes`.
         n_epochs: Number of passes of such critics through a rollout.
         gamma: Discount.
         gae_lambda: Weight of the longer returns in the lambda-return: 1 for all rewards
@@ -89,7 +89,7 @@ class SASNPG(PolicyGradientAlgorithm):
         env: GymEnv | str,
         learning_rate: float | Schedule = 0.7,
         n_steps: int | None = None,
-        batch_size: int | None = 256,
+        batch_size: int | None = None,
         n_epochs: int = 10,
         gamma: float = 0.99,
         gae_lambda: float | None = None,

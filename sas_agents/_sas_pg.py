@@ -12,7 +12,7 @@ from sas_agents._policies import SASPolicy
 from sas_agents._scores import Scores
 
 # Default rates of the policy, for Adam, and passes through a rollout.
-LINEAR_RATE, LINEAR_EPOCHS = 0.05, 2
+LINEAR_RATE, LINEAR_EPOCHS = 0.05, 1
 NETWORK_RATE, NETWORK_EPOCHS = 1e-3, 10
 
 
@@ -29,7 +29,7 @@ class SASPG(PolicyGradientAlgorithm):
     that serve as baselines are those of the rollouts before.
 
     The paper's algorithm, to the letter, is `whole_episodes=True, n_epochs=1,
-    batch_size=None, normalize=False, clip_range=None, target_kl=None` with
+    normalize=False, clip_range=None, target_kl=None` with
     `"LinearPolicy"`, a `critic_learning_rate`, one environment, `n_steps=1` and
     `policy_kwargs={"optimizer_class": torch.optim.SGD}`.
 
@@ -43,8 +43,9 @@ class SASPG(PolicyGradientAlgorithm):
             Default: 0.05 for a linear policy, 0.001 for networks.
         n_steps: Number of steps of each environment in a rollout. Default: as many as
             make 2048 steps of all environments together, and at least 16.
-        batch_size: Number of steps in a minibatch; None for the whole rollout.
-        n_epochs: Number of passes through a rollout. Default: 2 for a linear policy, 10
+        batch_size: Number of steps in a minibatch. Default: an eighth of a rollout; all
+            of it with `whole_episodes`.
+        n_epochs: Number of passes through a rollout. Default: 1 for a linear policy, 10
             for networks.
         gamma: Discount.
         gae_lambda: Weight of the longer returns in the lambda-return: 1 for all rewards
@@ -82,7 +83,7 @@ class SASPG(PolicyGradientAlgorithm):
         env: GymEnv | str,
         learning_rate: float | Schedule | None = None,
         n_steps: int | None = None,
-        batch_size: int | None = 256,
+        batch_size: int | None = None,
         n_epochs: int | None = None,
         gamma: float = 0.99,
         gae_lambda: float | None = None,
