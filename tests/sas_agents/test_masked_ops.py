@@ -269,3 +269,11 @@ def test_huge_logits_survive_saving_and_training(agent, tmp_path):
     model.save(tmp_path / "model")
     loaded = agent.load(tmp_path / "model", env=env).learn(200)
     assert not any(p.isnan().any() for p in loaded.policy.parameters())
+
+
+def test_mask_bias_removes_unavailable_actions():
+    """Added to the logits it leaves a softmax of the available ones, without NaN."""
+    mask = th.tensor([[1, 0, 1], [0, 1, 0]])
+    logits = th.tensor([[0.0, 1e30, 0.0], [5.0, 0.0, 5.0]])
+    probs = (logits + mask_bias(mask)).softmax(dim=-1)
+    assert probs.tolist() == [[0.5, 0.0, 0.5], [0.0, 1.0, 0.0]]

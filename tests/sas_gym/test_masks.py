@@ -72,7 +72,7 @@ def test_mask_sizes_by_dimension(space, sizes):
     "space",
     [
         spaces.Box(0, 1, (2,)),
-        spaces.MultiDiscrete([[2, 3], [2, 3]]),
+        spaces.MultiDiscrete(np.full((2, 2), 3)),
         spaces.MultiBinary((2, 2)),
     ],
 )
