@@ -9,6 +9,7 @@ from typing import Any, Self
 
 import gymnasium as gym
 import numpy as np
+import torch as th
 from gymnasium import spaces
 from numpy.typing import NDArray
 from stable_baselines3.common.base_class import BaseAlgorithm
@@ -136,6 +137,7 @@ class MaskedAlgorithm(BaseAlgorithm):
         `save_replay_buffer` and `load_replay_buffer`, and, to go on to the last bit,
         NumPy's global state, from which Stable-Baselines3's replay buffer draws; the
         stock on-policy algorithms (`MaskedPPO` and so on) torch's state, and NumPy's.
+        sb3-contrib does not save the memory of `MaskedRecurrentPPO`: it starts empty.
 
         Args:
             path: Where to; `.zip` is added to a name without a suffix.
@@ -242,7 +244,13 @@ class MaskedAlgorithm(BaseAlgorithm):
         deterministic: bool,
     ) -> tuple[NDArray[Any], tuple[NDArray[Any], ...] | None]:
         """Choose actions for observations that carry their masks."""
-        return super().predict(masked, state, episode_start, deterministic)
+        if deterministic:
+            return super().predict(masked, state, episode_start, deterministic)
+        # Stable-Baselines3's policies draw from torch's generator, as training does.
+        devices = [self.device] if self.device.type == "cuda" else []
+        with th.random.fork_rng(devices):
+            th.manual_seed(int(self.prediction_rng.integers(2**63)))
+            return super().predict(masked, state, episode_start, deterministic)
 
 
 @contextmanager

@@ -142,8 +142,8 @@ class Auditor(BaseCallback):
         self.totals: Any = None
 
     def _on_rollout_start(self) -> None:
-        # SASPG and SASNPG reset the environments at each rollout.
-        if "rollout_buffer" in self.locals or self.totals is None:
+        # Whole episodes start with each rollout, others go on.
+        if self.totals is None or getattr(self.model, "whole_episodes", False):
             self.totals = np.zeros(self.training_env.num_envs)
             self.sizes = np.zeros(self.training_env.num_envs)
 

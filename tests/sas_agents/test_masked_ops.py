@@ -19,6 +19,7 @@ from sas_agents._masked_ops import (
     mask_out,
     masked_log_probs,
     sample,
+    sample_softmax,
 )
 from sas_agents._scores import Scores, score_norms
 from sas_gym.masks import MASK_KEY, masked_space
@@ -269,3 +270,24 @@ def test_huge_logits_survive_saving_and_training(agent, tmp_path):
     model.save(tmp_path / "model")
     loaded = agent.load(tmp_path / "model", env=env).learn(200)
     assert not any(p.isnan().any() for p in loaded.policy.parameters())
+
+
+def test_mask_bias_removes_unavailable_actions():
+    """Added to the logits it leaves a softmax of the available ones, without NaN."""
+    mask = th.tensor([[1, 0, 1], [0, 1, 0]])
+    logits = th.tensor([[0.0, 1e30, 0.0], [5.0, 0.0, 5.0]])
+    probs = (logits + mask_bias(mask)).softmax(dim=-1)
+    assert probs.tolist() == [[0.5, 0.0, 0.5], [0.0, 1.0, 0.0]]
+
+
+def test_sample_softmax_frequencies_among_three_actions():
+    """Of two, a wrong sign of the noise would draw the same."""
+    logits, mask = np.array([0.0, 9.0, 1.0, -1.0]), np.array([1, 0, 1, 1])
+    num_rows = 20_000
+    drawn = sample_softmax(
+        np.tile(logits, (num_rows, 1)),
+        np.tile(mask, (num_rows, 1)),
+        np.random.default_rng(0),
+    )
+    weights = np.where(mask, np.exp(logits), 0.0)
+    assert_frequencies(np.bincount(drawn, minlength=4), weights / weights.sum())
