@@ -34,11 +34,11 @@ networks do not see it unless `policy_kwargs={"mask_in_features": True}` says so
 is the default with a memory.
 
 One seed gives one training, to the last bit, on one machine with one number of threads:
-in any process, with any evaluation beside it, and continued after `save` and `load` as
+with one environment or many, with evaluations or without, and when it continues as
 `MaskedAlgorithm.save` says. Between one thread and two it is the same with linear
-policies; with wider networks two things differ in the last bits, and then in all:
-the orthogonal start of Stable-Baselines3's networks (`ortho_init`), and the long sums
-in SASNPG's natural gradient. Small networks are fastest with `OMP_NUM_THREADS=1`.
+policies; with networks it may differ in the last digits, as long sums are split between
+threads (SB3's orthogonal initialisation is one of them).
+Small networks are fastest with `OMP_NUM_THREADS=1`.
 
 What follows explains what the agents log. The masked ones log what their originals do;
 `time/` keys are Stable-Baselines3's.

@@ -12,7 +12,7 @@ from sas_agents._policies import SASPolicy
 from sas_agents._scores import Scores
 
 # Default rates of the policy, for Adam, and passes through a rollout.
-LINEAR_RATE, LINEAR_EPOCHS = 0.05, 1
+LINEAR_RATE, LINEAR_EPOCHS = 0.05, 2
 NETWORK_RATE, NETWORK_EPOCHS = 1e-3, 10
 
 
@@ -45,7 +45,7 @@ class SASPG(PolicyGradientAlgorithm):
             make 2048 steps of all environments together, and at least 16.
         batch_size: Number of steps in a minibatch. Default: an eighth of a rollout; all
             of it with `whole_episodes`.
-        n_epochs: Number of passes through a rollout. Default: 1 for a linear policy, 10
+        n_epochs: Number of passes through a rollout. Default: 2 for a linear policy, 10
             for networks.
         gamma: Discount.
         gae_lambda: Weight of the longer returns in the lambda-return: 1 for all rewards

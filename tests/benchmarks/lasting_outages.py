@@ -9,7 +9,7 @@ mask beside it, and one with a memory of both. How much a memory can be worth un
 `Markov`, exactly: `memory_worth.py`. On the map it is next to nothing, as each action
 has one chain for all junctions, and nearly every junction shows nearly all of them; so
 two ferries, seen early and needed late, show what a memory is for. Roads that are
-closed for a whole episode are closed one by one, and there it pays on the map, too.
+closed for a whole episode are closed one by one: there it may pay on the map, too.
 """
 
 import argparse
