@@ -88,7 +88,7 @@ def playing_speed(model: Any, num_steps: int) -> float:
         actions = sample_softmax(logits_of(obs), obs[MASK_KEY], rng)
         obs, *_ = env.step(actions)
     model._last_obs = obs  # where the next turn of training starts
-    return num_turns * int(env.num_envs) / (time.process_time() - start)
+    return float(num_turns * env.num_envs / (time.process_time() - start))
 
 
 def speed_by_hand(agent: ReinforceByHand, num_steps: int) -> float:

@@ -26,11 +26,11 @@ from sas_gym.planning.approximations._recommender import FittedPlan
 NUM_PRODUCTS = 100, 1_000, 10_000, 100_000
 NUM_ENVS = 16
 SETTINGS: dict[str, Any] = {
-    "n_steps": 32,
-    "batch_size": 512,
+    "n_steps": 16,
+    "batch_size": 256,
     "n_epochs": 4,
     # Falls to 0: at a constant rate the return of so many products goes up and down.
-    "learning_rate": lambda left: 4e-3 * left,
+    "learning_rate": lambda left: 3e-3 * left,
     "gamma": 1.0,
     "device": "cpu",
 }
@@ -193,7 +193,7 @@ def main() -> None:
     parser.add_argument("what", nargs="?", default="costs", choices=["costs", "learn"])
     parser.add_argument("--products", type=int, default=10_000)
     parser.add_argument("--policy", nargs="+", default=["TwoTowerPolicy", "MlpPolicy"])
-    parser.add_argument("--steps", type=int, default=80_000)
+    parser.add_argument("--steps", type=int, default=160_000)
     parser.add_argument("--seeds", type=int, default=3)
     arguments = parser.parse_args()
     th.set_num_threads(1)
