@@ -194,7 +194,7 @@ class MaskedAlgorithm(BaseAlgorithm):
         when = f"at step {self.num_timesteps}"
         check_finite("reward", rewards, when)
         self._checked(obs, when, self.n_envs)
-        for index in np.flatnonzero(dones).tolist():
+        for index in dones.nonzero()[0].tolist():
             info = infos[index]
             last = info.get("terminal_observation")
             # Nothing is learned from a final state but its mask, unless it was cut off.

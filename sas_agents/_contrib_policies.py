@@ -16,8 +16,8 @@ from sas_agents._features import (
     TensorObs,
     bare_space,
     image_features,
+    linear_features,
     multi_input_features,
-    paper_features,
 )
 from sas_agents._masked_policies import MaskedDistribution, MaskedFeatures
 from sas_gym.masks import MASK_KEY, mask_sizes
@@ -120,7 +120,7 @@ class MaskedLinearLstmPolicy(MaskedLstmPolicy):
     """A memory of the paper's features, and linear maps of it."""
 
     hidden_layers = ()
-    extractor_for = staticmethod(paper_features)
+    extractor_for = staticmethod(linear_features)
 
 
 class MaskedCnnLstmPolicy(MaskedLstmPolicy):
@@ -204,7 +204,7 @@ class MaskedQRDQNLinearPolicy(MaskedQRDQNPolicy):
     """Quantiles that are linear in the paper's features; see `LinearPolicy`."""
 
     hidden_layers = ()
-    extractor_for = staticmethod(paper_features)
+    extractor_for = staticmethod(linear_features)
 
 
 class MaskedQRDQNCnnPolicy(MaskedQRDQNPolicy):

@@ -109,7 +109,7 @@ class EpisodeBuffer(BaseBuffer):
         if not self.whole_episodes:
             self._cuts += [
                 (self.num_steps - 1, i, infos[i]["terminal_observation"])
-                for i in np.flatnonzero(done).tolist()
+                for i in done.nonzero()[0].tolist()
                 if infos[i].get("TimeLimit.truncated", False)
             ]
         elif self.num_steps >= self.buffer_size:

@@ -6,10 +6,12 @@ import numpy as np
 import torch as th
 from jaxtyping import Float, Int
 
+from sas_agents._masked_ops import exponential
+
 
 def entropy(log_probs: Float[th.Tensor, "B A"]) -> Float[th.Tensor, " B"]:
     """Entropy over the available actions."""
-    return -(log_probs.exp() * log_probs.clamp_min(-1e30)).sum(dim=-1)
+    return -(exponential(log_probs) * log_probs.clamp_min(-1e30)).sum(dim=-1)
 
 
 def q_bar(
@@ -141,7 +143,7 @@ def clipped_gradient(
     if clip_range is not None:
         is_beyond = (ratio - 1) * advantage.sign()[:, None] > clip_range
         weight = weight.masked_fill(is_beyond, 0.0)
-    gradient = -weight * log_probs.exp()
+    gradient = -weight * exponential(log_probs)
     return gradient.scatter_add_(1, taken, weight)
 
 

@@ -19,8 +19,8 @@ from sas_agents._features import (
     TensorObs,
     bare_space,
     image_features,
+    linear_features,
     multi_input_features,
-    paper_features,
 )
 from sas_gym.masks import MASK_KEY, mask_sizes
 
@@ -239,7 +239,7 @@ class MaskedLinearActorCriticPolicy(MaskedActorCriticPolicy):
     """Logits and values linear in the paper's features; see `LinearPolicy`."""
 
     hidden_layers = ()
-    extractor_for = staticmethod(paper_features)
+    extractor_for = staticmethod(linear_features)
 
 
 class MaskedActorCriticCnnPolicy(MaskedActorCriticPolicy):

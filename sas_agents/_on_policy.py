@@ -214,10 +214,11 @@ class PolicyGradientAlgorithm(MaskedAlgorithm, OnPolicyAlgorithm):
             if not callback.on_step():
                 return False
             # Others end in time only if they are short: their mean would be biased.
-            ended = np.flatnonzero(rollout_buffer.counting & dones).tolist()
-            self._update_info_buffer(
-                [infos[i] for i in ended], np.ones(len(ended), dtype=bool)
-            )
+            ended = (rollout_buffer.counting & dones).nonzero()[0]
+            if ended.size:
+                self._update_info_buffer(
+                    [infos[i] for i in ended.tolist()], np.ones(len(ended), dtype=bool)
+                )
             rollout_buffer.add(self._last_obs, actions, rewards, dones, infos)
             self._last_obs = new_obs
             if rollout_buffer.num_steps > n_rollout_steps + MAX_EPISODE_STEPS:

@@ -16,8 +16,8 @@ from sas_agents._features import (
     bare_space,
     image_features,
     is_layers,
+    linear_features,
     multi_input_features,
-    paper_features,
 )
 from sas_agents._masked_ops import mask_out
 from sas_gym.masks import MASK_KEY
@@ -95,12 +95,12 @@ class LinearQPolicy(SASQPolicy):
     """The paper's single layer: linear in the features, without a bias, from 0.
 
     The arguments are those of `SASQPolicy`; `net_arch` must be empty, and by default
-    the features are the paper's: one-hot for a Discrete space, `FourierBasis` for a
-    bounded Box of two to four dimensions, else the vector itself.
+    the features are the paper's kinds: one-hot for a Discrete space, `FourierBasis` for
+    a bounded Box of two to four dimensions, else the vector itself.
     """
 
     hidden_layers = ()
-    extractor_for = staticmethod(paper_features)
+    extractor_for = staticmethod(linear_features)
 
     def make_q_net(self) -> QNetwork:
         """Build a masked Q-network of one layer, with values of 0."""

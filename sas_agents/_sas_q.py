@@ -43,7 +43,7 @@ class SASQ(MaskedExploration, DQN):
     that of the warm-up, and the maximum in the target. The loss is the squared error,
     whose minimum is the mean that q is (DQN's Huber loss has one near the median), in
     units of the targets' size: so the scale of the rewards does not matter. With
-    `batch_size=1, train_freq=1, gradient_steps=1, target_update_interval=1,
+    `batch_size=1, train_freq=1, gradient_steps=1, tau=1, target_update_interval=1,
     learning_starts=0, buffer_size=1, normalize=False, double_q=False,
     max_grad_norm=inf`, one environment and SGD as the optimiser it is the online
     algorithm.
@@ -60,7 +60,10 @@ class SASQ(MaskedExploration, DQN):
         buffer_size: Number of transitions that the replay buffer keeps.
         learning_starts: Number of steps before the first update, with random actions.
         batch_size: Number of transitions of a gradient step.
-        tau: Share of the online network that the target network takes over.
+        tau: Share of the online network that the target network takes over at each of
+            its updates. Copies of the network as it is at one moment (1, DQN's default)
+            have errors that the maximum picks out: with them 3 of 12 runs in the maze
+            ended with values above any possible return.
         gamma: Discount.
         train_freq: Steps (of each environment) between two updates, or a tuple such as
             `(2, "episode")`. Default: such that, with the default of
@@ -114,7 +117,7 @@ class SASQ(MaskedExploration, DQN):
         buffer_size: int = 100_000,
         learning_starts: int = 1_000,
         batch_size: int = 1024,
-        tau: float = 1.0,
+        tau: float = 0.3,
         gamma: float = 0.99,
         train_freq: int | tuple[int, str] | None = None,
         gradient_steps: int | None = None,
@@ -122,7 +125,7 @@ class SASQ(MaskedExploration, DQN):
         replay_buffer_kwargs: dict[str, Any] | None = None,
         optimize_memory_usage: bool = False,
         n_steps: int = 1,
-        target_update_interval: int = 1280,
+        target_update_interval: int = 256,
         exploration_fraction: float = 0.3,
         exploration_initial_eps: float = 1.0,
         exploration_final_eps: float = 0.05,

@@ -7,7 +7,7 @@ from jaxtyping import Float, Int, Shaped
 from torch.func import functional_call, grad, jvp, vmap
 from torch.nn import functional as F
 
-from sas_agents._masked_ops import chosen_log_probs, masked_log_probs
+from sas_agents._masked_ops import chosen_log_probs, exponential, masked_log_probs
 from sas_agents._policies import Network, apply_weight, is_index, weight_gradient
 
 # Samples whose scores are held in memory at once: 256 times the actor's parameters, 10
@@ -44,7 +44,7 @@ def _linear_score_norms(
     actions: Int[th.Tensor, " B"],
 ) -> Float[th.Tensor, " B"]:
     """Use that the score is the outer product of the features and 1_a - pi."""
-    probs = masked_log_probs(actor(inputs), action_mask).exp()
+    probs = exponential(masked_log_probs(actor(inputs), action_mask))
     residual = F.one_hot(actions, probs.shape[1]) - probs
     squared = squared_norms(inputs) + (actor.output_layer.bias is not None)
     norms: th.Tensor = squared.sqrt() * residual.norm(dim=1)
@@ -114,7 +114,7 @@ class Scores:
         with th.set_grad_enabled(not self.is_linear):
             log_probs = (actor(inputs) + mask_bias).log_softmax(dim=-1)
         self.log_probs = log_probs.detach()
-        self.probs = self.log_probs.exp()
+        self.probs = exponential(self.log_probs)
         self.chosen = chosen_log_probs(log_probs, actions)
         if self.is_linear:
             self.residual = -self.probs

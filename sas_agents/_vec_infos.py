@@ -43,10 +43,10 @@ class EnvInfos(Sequence[Info]):
     @overload
     def __getitem__(self, env: slice) -> list[Info]: ...
     def __getitem__(self, env: SupportsIndex | slice) -> Info | list[Info]:
+        if type(env) is int and env in self._read:  # nearly always
+            return self._read[env]
         if isinstance(env, slice):
             return [self[i] for i in range(*env.indices(self._num_envs))]
-        if isinstance(env, int) and env in self._read:  # nearly always
-            return self._read[env]
         number = self._number(env)
         if number not in self._read:
             self._read[number] = running_info(self._infos, number, self._num_envs)

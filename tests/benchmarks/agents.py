@@ -46,6 +46,8 @@ DQN_SETTINGS: dict[str, Any] = {
     "train_freq": 4,
     "gradient_steps": 1,
     "learning_starts": 1000,
+    "tau": 1.0,
+    "target_update_interval": 10_000,
     "seed": 0,
     "device": "cpu",
 }

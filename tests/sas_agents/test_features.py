@@ -1,4 +1,4 @@
-"""Features of the state: the paper's, and never the mask."""
+"""Features of the state, and never of the mask."""
 
 import numpy as np
 import pytest
@@ -9,10 +9,11 @@ from sas_agents import FourierBasis
 from sas_agents._features import (
     Identity,
     OneHot,
+    array_features,
     bare_observation,
     bare_space,
     has_mask,
-    paper_features,
+    linear_features,
 )
 from sas_gym.masks import MASK_KEY, masked_space
 
@@ -36,6 +37,38 @@ def test_uncoupled_fourier_basis_varies_along_one_axis():
 
 
 @pytest.mark.parametrize(
+    ("num_axes", "coupled", "num_features"),
+    [(1, True, 6), (2, True, 36), (3, True, 216), (4, True, 256), (4, False, 21)],
+)
+def test_fourier_basis_default_order_bounds_features(num_axes, coupled, num_features):
+    """Order 5, but no more than 256 features: order 3 for four coupled axes."""
+    space = spaces.Box(0.0, 1.0, (num_axes,), np.float32)
+    assert FourierBasis(space, coupled=coupled).features_dim == num_features
+
+
+@pytest.mark.parametrize("extractor", [FourierBasis, Identity])
+def test_array_features_equal_the_extractors(extractor):
+    space = spaces.Box(-1.0, 3.0, (3,), np.float32)
+    features = extractor(space)
+    rows = np.random.default_rng(0).uniform(-1, 3, (5, 3)).astype(np.float32)
+    compute = array_features(features, space)
+    assert compute is not None
+    np.testing.assert_allclose(compute(rows), features(th.tensor(rows)), atol=1e-5)
+
+
+def test_array_features_of_other_extractors_are_left_to_torch():
+    """A subclass may compute something else, and images are encoded by SB3."""
+
+    class Doubled(Identity):
+        def forward(self, observations):
+            return 2 * observations
+
+    space, image = spaces.Box(0.0, 1.0, (3,)), spaces.Box(0.0, 1.0, (3, 2, 2))
+    assert array_features(Doubled(space), space) is None
+    assert array_features(Identity(image), image) is None
+
+
+@pytest.mark.parametrize(
     ("space", "features"),
     [
         (spaces.Box(0.0, 1.0, (2,)), FourierBasis),
@@ -46,8 +79,8 @@ def test_uncoupled_fourier_basis_varies_along_one_axis():
         (spaces.MultiBinary(3), Identity),
     ],
 )
-def test_paper_features_by_space(space, features):
-    assert paper_features(space) is features
+def test_linear_features_by_space(space, features):
+    assert linear_features(space) is features
 
 
 @pytest.mark.parametrize(

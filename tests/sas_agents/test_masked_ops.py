@@ -1,5 +1,6 @@
 """Agents stay inside the action set, whatever the logits."""
 
+import math
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from sas_agents import SASNPG, SASPG, SASQ, make_vec_env
 from sas_agents._estimators import entropy
 from sas_agents._masked_ops import (
     chosen_log_probs,
+    exponential,
     mask_bias,
     mask_out,
     masked_log_probs,
@@ -145,6 +147,23 @@ def test_probabilities_sum_to_one_inside_set(case):
     assert probs.isfinite().all()
     assert (probs[masks == 0] == 0).all()
     np.testing.assert_allclose(probs.double().sum(dim=1), 1.0, rtol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", [th.int8, th.bool, th.float32, th.int64])
+def test_mask_out_leaves_available_values_as_they_are(dtype):
+    """To the last bit, whatever the type of the mask."""
+    values = th.tensor([[0.1, -3e38, 3e38, 1e-40], [-0.0, 7.0, 1 / 3, -1e30]])
+    mask = th.tensor([[1, 1, 0, 1], [1, 0, 1, 0]])
+    expected = values.masked_fill(mask == 0, -th.inf)
+    assert th.equal(mask_out(values, mask.to(dtype)), expected)
+
+
+def test_exponential_equals_that_of_math():
+    """Of log probabilities to single precision, and exactly 0 for the masked ones."""
+    logs = [0.0, -1e-7, -0.3, -1.0, -20.0, -80.0]
+    found = exponential(th.tensor([logs]))[0].tolist()
+    assert found == pytest.approx([math.exp(x) for x in logs], rel=1e-5)
+    assert exponential(th.tensor([[-1e38, -th.inf, -1e30]])).tolist() == [[0, 0, 0]]
 
 
 @given(case=cases())

@@ -21,6 +21,7 @@ ONLINE: dict[str, Any] = {
     "buffer_size": 1,
     "gradient_steps": 1,
     "learning_starts": 0,
+    "tau": 1.0,
     "target_update_interval": 1,
     "train_freq": 1,
     "normalize": False,
