@@ -64,9 +64,8 @@ class PolicyGradientAlgorithm(MaskedAlgorithm, OnPolicyAlgorithm):
     # Steps of a rollout, of all environments together, where `n_steps` is not given: as
     # many as PPO in SB3 takes of one environment.
     rollout_steps: ClassVar[int] = 2048
-    # SB3 uses nothing of these two classes beyond what ours have.
-    policy: SASPolicy  # type: ignore[assignment]
-    rollout_buffer: EpisodeBuffer  # type: ignore[assignment]
+    policy: SASPolicy  # type: ignore[assignment]  # ours has all that SB3 uses
+    rollout_buffer: EpisodeBuffer  # type: ignore[assignment]  # likewise
     observation_space: spaces.Dict
     _last_obs: Any
 
@@ -274,12 +273,11 @@ class PolicyGradientAlgorithm(MaskedAlgorithm, OnPolicyAlgorithm):
         with th.no_grad():
             v = policy.value_net(inputs)[:, 0]
             q = q_bar(policy.q_net(inputs), scores.probs)
+            self._check_values(v, q)
             returns = self._returns(v)
-        for name, values, cure in (
-            ("the returns are", returns, "check the rewards"),
-            ("the values are", v, "check the observations"),
-        ):
-            check_finite_tensor(name, values, self.num_timesteps, cure)
+        check_finite_tensor(
+            "the returns are", returns, self.num_timesteps, "check the rewards"
+        )
         baselines = th.stack([v, q], dim=1)
         if self.normalize:
             baselines = baselines * self._rescale(returns)
@@ -303,11 +301,22 @@ class PolicyGradientAlgorithm(MaskedAlgorithm, OnPolicyAlgorithm):
             return self.rollout_buffer.returns()
         cut = self.policy.encode(self.rollout_buffer.cut_observations(self._last_obs))
         cut_values = self.policy.value_net(cut)[:, 0]
+        self._check_values(cut_values)
         scale = self.return_scale or 1.0
         return self.rollout_buffer.returns(
             values.double().cpu().numpy() * scale,
             cut_values.double().cpu().numpy() * scale,
         )
+
+    def _check_values(self, *values: th.Tensor) -> None:
+        """Stop if the critics overflow, before returns are made of their values."""
+        for part in values:
+            check_finite_tensor(
+                "the critics' values are",
+                part,
+                self.num_timesteps,
+                "check the observations",
+            )
 
     def _rescale(self, returns: th.Tensor) -> float:
         """Let the scale follow the returns; return the old scale over the new.

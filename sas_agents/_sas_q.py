@@ -270,8 +270,8 @@ class SASQ(MaskedExploration, DQN):
         if size > th.finfo(th.float32).max:
             raise ValueError(
                 f"the targets have grown to {size:.3g} after {self.num_timesteps} "
-                "steps, beyond single precision: check the rewards, or lower "
-                "learning_rate"
+                "steps, beyond single precision: check rewards and observations, or "
+                "lower learning_rate"
             )
         old = self.target_scale
         self.target_scale = running_scale(old, size, SCALE_RATE)

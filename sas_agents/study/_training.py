@@ -126,10 +126,10 @@ def own_randomness(seed: int) -> Iterator[None]:
     try:
         with th.random.fork_rng(devices=[]):
             th.manual_seed(seed)
-            np.random.seed(seed % 2**32)  # noqa: NPY002
+            np.random.seed(seed % 2**32)  # noqa: NPY002  # likewise
             yield
     finally:
-        np.random.set_state(state)  # noqa: NPY002
+        np.random.set_state(state)  # noqa: NPY002  # likewise
 
 
 def normalized(mean_return: float, reference: dict[str, float | None]) -> float | None:

@@ -10,8 +10,12 @@ What is the same in all its pictures may be registered with `draw_background`, a
 then drawn only once. Importing this does not load matplotlib: the first frame does.
 """
 
-# Importing these registers their drawings.
-from sas_gym.rendering import _bay_area, _maze, _recommender, _routing  # noqa: F401
+from sas_gym.rendering import (  # noqa: F401  # they register their drawings
+    _bay_area,
+    _maze,
+    _recommender,
+    _routing,
+)
 from sas_gym.rendering._draw import draw, draw_background
 from sas_gym.rendering._frame import Frame, frame
 

@@ -126,6 +126,7 @@ class Maze(Task):
         self._micro_steps = (self.directions * step_length).T
         self._rewards = np.array([step_reward, step_reward + goal_reward])
         self._check_walls()
+        self._check_goal()
         self._check_start()
 
     @property
@@ -199,6 +200,18 @@ class Maze(Task):
                     f"micro-step ({self.step_length}) and could be jumped: make it "
                     "thicker, or step_length shorter"
                 )
+
+    def _check_goal(self) -> None:
+        # The walls' edges cut the goal into cells, each of them free or in a wall.
+        low, high = self.goal[0::2], self.goal[1::2]
+        edges = np.vstack([low, high, self.walls[:, 0::2], self.walls[:, 1::2]])
+        x, y = (np.unique(edge) for edge in edges.clip(low, high).T)
+        middles = np.meshgrid((x[1:] + x[:-1]) / 2, (y[1:] + y[:-1]) / 2)
+        if not self.is_free(np.stack(middles, axis=-1).reshape(-1, 2)).any():
+            raise ValueError(
+                f"goal {tuple(self.goal.tolist())} can never be entered: it needs an "
+                "area, and a part of it outside the walls"
+            )
 
     def _check_start(self) -> None:
         if self.start.shape != (2,) or not self.is_free(self.start[None])[0]:

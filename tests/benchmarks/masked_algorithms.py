@@ -17,6 +17,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import torch as th
+from our_agents import AGENTS
 from sb3_contrib import MaskablePPO
 from sb3_contrib.common.envs import InvalidActionEnvDiscrete
 from sb3_contrib.common.maskable.evaluation import evaluate_policy as maskable_evaluate
@@ -27,14 +28,10 @@ from stable_baselines3.common.evaluation import evaluate_policy
 from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, VecMonitor
 
 from sas_agents import (
-    SASNPG,
-    SASPG,
     SASQ,
-    MaskedA2C,
     MaskedPPO,
     MaskedQRDQN,
     MaskedRecurrentPPO,
-    MaskedTRPO,
     VecMaskInObservation,
     make_vec_env,
 )
@@ -57,16 +54,6 @@ QUALITY_SETTINGS = SETTINGS | {
 }
 TASKS = "SAS/SanFrancisco-v0", "SAS/Maze-v0", "SAS/Recommender-v0"
 QUALITY = "SAS/SanFrancisco-v0", "SAS/Maze-v0", "Taxi-v4", "InvalidActionEnv"
-SOAKED = (
-    MaskedPPO,
-    MaskedA2C,
-    MaskedTRPO,
-    MaskedRecurrentPPO,
-    MaskedQRDQN,
-    SASPG,
-    SASNPG,
-    SASQ,
-)
 
 
 class MaskedTaxi(gym.Wrapper[Any, Any, Any, Any]):
@@ -210,7 +197,7 @@ def play(model: Any, env: VecEnv, num_steps: int) -> int:
 
 def print_soak(num_steps: int) -> None:
     """Print that no algorithm takes an unavailable action; one that is taken raises."""
-    for algorithm in SOAKED:
+    for algorithm in AGENTS.values():
         print(f"{algorithm.__name__:18} {soak(algorithm, num_steps)}", flush=True)
 
 

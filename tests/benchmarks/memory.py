@@ -16,39 +16,20 @@ from typing import Any
 import numpy as np
 import psutil
 import torch as th
+from our_agents import AGENTS
 from stable_baselines3.common.callbacks import BaseCallback
 
-from sas_agents import (
-    SASNPG,
-    SASPG,
-    SASQ,
-    MaskedA2C,
-    MaskedPPO,
-    MaskedQRDQN,
-    MaskedRecurrentPPO,
-    MaskedTRPO,
-    make_vec_env,
-)
+from sas_agents import make_vec_env
 
 ENV_ID = "SAS/SanFrancisco-v0"
 NUM_ENVS = 64
 NUM_SAMPLES = 100
 ON_POLICY: dict[str, Any] = {"n_steps": 32, "batch_size": 512, "n_epochs": 2}
-AGENTS: dict[str, tuple[Any, dict[str, Any]]] = {
-    "SASPG": (SASPG, {}),
-    "SASNPG": (SASNPG, {}),
-    "SASQ": (SASQ, {}),
-    "MaskedPPO": (MaskedPPO, ON_POLICY),
-    "MaskedA2C": (MaskedA2C, {}),
-    "MaskedTRPO": (MaskedTRPO, {"n_steps": 32, "batch_size": 512}),
-    "MaskedRecurrentPPO": (
-        MaskedRecurrentPPO,
-        ON_POLICY | {"policy_kwargs": {"lstm_hidden_size": 16}},
-    ),
-    "MaskedQRDQN": (
-        MaskedQRDQN,
-        {"buffer_size": 100_000, "policy_kwargs": {"n_quantiles": 10}},
-    ),
+SETTINGS: dict[str, dict[str, Any]] = {
+    "MaskedPPO": ON_POLICY,
+    "MaskedTRPO": {"n_steps": 32, "batch_size": 512},
+    "MaskedRecurrentPPO": ON_POLICY | {"policy_kwargs": {"lstm_hidden_size": 16}},
+    "MaskedQRDQN": {"buffer_size": 100_000, "policy_kwargs": {"n_quantiles": 10}},
 }
 
 
@@ -69,9 +50,9 @@ class Sampler(BaseCallback):
 def measure(name: str, num_steps: int) -> bool:
     """Train an agent, print its memory, and return whether it stayed flat."""
     th.set_num_threads(1)
-    agent, options = AGENTS[name]
-    policy = "LinearLstmPolicy" if agent is MaskedRecurrentPPO else "LinearPolicy"
-    model = agent(policy, make_vec_env(ENV_ID, NUM_ENVS, seed=0), seed=0, **options)
+    policy = "LinearLstmPolicy" if "Recurrent" in name else "LinearPolicy"
+    env = make_vec_env(ENV_ID, NUM_ENVS, seed=0)
+    model = AGENTS[name](policy, env, seed=0, **SETTINGS.get(name, {}))
     sampler, start = Sampler(num_steps), time.process_time()
     model.learn(num_steps, sampler)
     sizes = np.array(sampler.megabytes)

@@ -60,12 +60,18 @@ SHORT: dict[Any, dict[str, Any]] = {
     },
 }
 
-every_agent = pytest.mark.parametrize("agent", [SASPG, SASNPG, SASQ])
-masked_agents = pytest.mark.parametrize(
-    "agent", [MaskedPPO, MaskedA2C, MaskedTRPO, MaskedRecurrentPPO, MaskedQRDQN]
-)
+EPISODIC_AGENTS = [SASPG, SASNPG]
+PAPER_AGENTS = [*EPISODIC_AGENTS, SASQ]
+REPLAY_AGENTS = [SASQ, MaskedQRDQN]
+MASKED_AGENTS = [agent for agent in SHORT if agent not in PAPER_AGENTS]
+ROLLOUT_AGENTS = [agent for agent in MASKED_AGENTS if agent not in REPLAY_AGENTS]
+
+every_agent = pytest.mark.parametrize("agent", PAPER_AGENTS)
+masked_agents = pytest.mark.parametrize("agent", MASKED_AGENTS)
 all_agents = pytest.mark.parametrize("agent", SHORT)
-episodic_agents = pytest.mark.parametrize("agent", [SASPG, SASNPG])
+episodic_agents = pytest.mark.parametrize("agent", EPISODIC_AGENTS)
+replay_agents = pytest.mark.parametrize("agent", REPLAY_AGENTS)
+rollout_agents = pytest.mark.parametrize("agent", ROLLOUT_AGENTS)
 
 
 def make_maze(n_envs: int = 2, seed: int = 0, **options: Any) -> VecEnv:

@@ -13,11 +13,13 @@ from helpers.agents import (
     Masked,
     all_agents,
     assert_same,
+    episodic_agents,
     every_agent,
     everything_learned,
     make_agent,
     make_maze,
     maze_observations,
+    replay_agents,
 )
 from stable_baselines3.common.callbacks import BaseCallback, EvalCallback
 from stable_baselines3.common.policies import ActorCriticPolicy
@@ -117,6 +119,28 @@ def test_weights_never_become_nan_silently(agent):
         model.learn(300)
 
 
+@episodic_agents
+@pytest.mark.parametrize(
+    "options",
+    [{"whole_episodes": True}, {"n_steps": 4}, {"n_steps": 2}],
+    ids=["episodes", "within a rollout", "at the end of a rollout"],
+)
+def test_overflow_of_the_critics_names_the_observations(agent, options):
+    """The rewards, which are harmless, are not blamed."""
+    fault = {"observation": np.array([-3e38, 3e38], np.float32)}
+    model = make_agent(agent, MaskInside(**{"step 2": fault}), **options)
+    with pytest.raises(ValueError, match=r"critics' values .* check the observations"):
+        model.learn(300)
+
+
+@episodic_agents
+@pytest.mark.filterwarnings("ignore:overflow encountered in cast")
+def test_overflow_of_the_returns_names_the_rewards(agent):
+    model = make_agent(agent, MaskInside(reward=3e38), gamma=1.0)
+    with pytest.raises(ValueError, match=r"the returns are .* check the rewards"):
+        model.learn(300)
+
+
 @pytest.mark.parametrize("agent", [MaskedPPO, MaskedTRPO, MaskedQRDQN])
 def test_overflow_of_the_returns_is_named(agent):
     model = make_agent(agent, MaskInside(reward=3e38))
@@ -196,7 +220,7 @@ def test_cnn_policy_on_dict_names_multi_input_policy(agent):
         make_agent(agent, Masked(space), policy="CnnPolicy")
 
 
-@pytest.mark.parametrize("agent", [SASPG, SASNPG])
+@episodic_agents
 def test_net_arch_by_network(agent):
     layers = {"pi": [8], "vf": [5, 4]}
     model = make_agent(agent, policy="MlpPolicy", policy_kwargs={"net_arch": layers})
@@ -369,7 +393,7 @@ def test_interrupted_save_keeps_the_old_one(agent, name, tmp_path, monkeypatch):
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == [saved]
 
 
-@pytest.mark.parametrize("agent", [SASQ, MaskedQRDQN])
+@replay_agents
 @pytest.mark.parametrize("name", ["buffer", "buffer.pickle"])
 def test_interrupted_save_keeps_the_old_replay_buffer(
     agent, name, tmp_path, monkeypatch

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch as th
 from gymnasium import spaces
+from helpers.agents import episodic_agents
 from helpers.brute_force import independent_set_probs
 from helpers.statistical import ERROR_RATE
 from scipy import stats
@@ -233,7 +234,7 @@ def test_sasnpg_step_changes_policy_by_target():
     assert 0.005 < model.logger.name_to_value["train/kl"] < 0.015
 
 
-@pytest.mark.parametrize("agent", [SASPG, SASNPG])
+@episodic_agents
 def test_power_of_two_in_rewards_changes_no_bit(agent):
     learned = []
     for scale in (1.0, 2.0**-20, 2.0**20):

@@ -14,7 +14,6 @@ from stable_baselines3.common.evaluation import evaluate_policy
 from stable_baselines3.common.vec_env import VecNormalize
 
 import sas_gym
-from sas_agents import SASNPG, SASPG, SASQ
 from sas_agents._estimators import td_target
 from sas_agents._masked_ops import mask_out, masked_log_probs, sample_softmax
 from sas_gym.masks import MASK_KEY
@@ -92,7 +91,7 @@ def test_evaluation_keeps_the_mask(agent):
         evaluate_policy(model, env, 2, deterministic=deterministic)
 
 
-@pytest.mark.parametrize("agent", [SASPG, SASNPG, SASQ])
+@every_agent
 def test_only_available_action_is_certain(agent):
     model = make_agent(agent)
     obs = maze_observations(16)

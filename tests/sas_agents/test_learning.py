@@ -10,6 +10,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 import torch as th
+from helpers.agents import episodic_agents, every_agent
 from sb3_contrib.common.envs import InvalidActionEnvDiscrete
 from stable_baselines3.common.evaluation import evaluate_policy
 from stable_baselines3.common.vec_env import DummyVecEnv, VecMonitor
@@ -30,18 +31,18 @@ def learned(agent, policy="LinearPolicy", num_steps=60_000, env_id=MAP, **option
     return normalized_score(gym.make(env_id), mean)
 
 
-@pytest.mark.parametrize("agent", [SASPG, SASNPG, SASQ])
+@every_agent
 def test_map(agent):
     """They reach 0.99 of the optimal value and more; random play has 0."""
     assert learned(agent) > 0.96
 
 
-@pytest.mark.parametrize("agent", [SASPG, SASNPG])
+@episodic_agents
 def test_maze(agent):
     assert learned(agent, num_steps=120_000, env_id="SAS/Maze-v0") > 0.97
 
 
-@pytest.mark.parametrize("agent", [SASPG, SASNPG, SASQ])
+@every_agent
 def test_map_with_network(agent):
     options = {"policy_kwargs": {"net_arch": [32]}}
     assert learned(agent, "MlpPolicy", num_steps=60_000, **options) > 0.5
@@ -56,7 +57,7 @@ def test_baselines_halve_gradient_variance():
     assert logged["train/gradient_variance"] < 0.5 * without
 
 
-@pytest.mark.parametrize("agent", [SASPG, SASNPG, SASQ])
+@every_agent
 @pytest.mark.parametrize(
     ("policy", "num_steps"), [("LinearPolicy", 1500), ("MlpPolicy", 2500)]
 )

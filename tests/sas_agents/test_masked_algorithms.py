@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch as th
 from gymnasium import spaces
-from helpers.agents import SHORT
+from helpers.agents import ROLLOUT_AGENTS, SHORT
 from helpers.strict import Strict
 from sb3_contrib import QRDQN, TRPO, MaskablePPO, RecurrentPPO
 from sb3_contrib.common.maskable.distributions import make_masked_proba_distribution
@@ -221,9 +221,7 @@ def test_distribution_equals_that_of_sb3_contrib(space):
     assert (logits.grad[~masks] == 0).all()
 
 
-actor_critics = pytest.mark.parametrize(
-    "algorithm", [MaskedPPO, MaskedA2C, MaskedTRPO, MaskedRecurrentPPO]
-)
+actor_critics = pytest.mark.parametrize("algorithm", ROLLOUT_AGENTS)
 several_dimensions = pytest.mark.parametrize(
     "space", [spaces.MultiDiscrete([4, 2, 5]), spaces.MultiBinary(4)], ids=str
 )

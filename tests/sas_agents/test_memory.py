@@ -4,19 +4,16 @@ from typing import Any
 
 import pytest
 from gymnasium import spaces
-from helpers.agents import Masked, make_agent, make_maze
+from helpers.agents import (
+    Masked,
+    episodic_agents,
+    make_agent,
+    make_maze,
+    replay_agents,
+    rollout_agents,
+)
 from stable_baselines3.common.vec_env import DummyVecEnv
 
-from sas_agents import (
-    SASNPG,
-    SASPG,
-    SASQ,
-    MaskedA2C,
-    MaskedPPO,
-    MaskedQRDQN,
-    MaskedRecurrentPPO,
-    MaskedTRPO,
-)
 from sas_gym.masks import MASK_KEY
 
 
@@ -29,7 +26,7 @@ every_env = pytest.mark.parametrize("make_env", [make_maze, masks_in_info])
 
 
 @every_env
-@pytest.mark.parametrize("agent", [SASQ, MaskedQRDQN])
+@replay_agents
 def test_replay_buffer_keeps_bytes(agent, make_env):
     buffer = make_agent(agent, make_env()).replay_buffer
     assert buffer.observations[MASK_KEY].itemsize == 1
@@ -37,7 +34,7 @@ def test_replay_buffer_keeps_bytes(agent, make_env):
 
 
 @every_env
-@pytest.mark.parametrize("agent", [SASPG, SASNPG])
+@episodic_agents
 def test_episode_buffer_keeps_bytes(agent, make_env):
     model = make_agent(agent, make_env()).learn(16)
     steps = model.rollout_buffer._observations
@@ -46,9 +43,7 @@ def test_episode_buffer_keeps_bytes(agent, make_env):
 
 
 @every_env
-@pytest.mark.parametrize(
-    "agent", [MaskedPPO, MaskedA2C, MaskedTRPO, MaskedRecurrentPPO]
-)
+@rollout_agents
 def test_rollout_buffer_keeps_bytes(agent, make_env):
     buffer = make_agent(agent, make_env()).rollout_buffer
     assert buffer.observations[MASK_KEY].itemsize == 1

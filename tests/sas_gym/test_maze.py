@@ -161,6 +161,12 @@ def test_random_play_stays_in_observation_space():
         ({"noise": 1.1}, r"noise must be a finite number in \[0, 1\], got 1.1"),
         ({"walls": [(0.5, 0.4, 0.0, 1.0)]}, "walls must be boxes"),
         ({"goal": (0.5, 0.4, 0.0, 1.0)}, "goal must be boxes"),
+        ({"goal": (0.2, 0.2, 0.5, 0.6)}, r"goal \(0.2, 0.2, 0.5, 0.6\) can never be"),
+        ({"goal": (0.2, 0.3, 0.5, 0.5)}, "can never be entered: it needs an area"),
+        ({"goal": (0.0, 0.5, 0.25, 0.3)}, "a part of it outside the walls"),
+        ({"goal": (0.1, 0.2, 0.26, 0.29)}, "a part of it outside the walls"),
+        # No wall covers it alone.
+        ({"goal": (0.4, 0.54, 0.26, 0.29)}, "a part of it outside the walls"),
         ({"step_length": 0.06}, "thinner than a micro-step"),
         ({"start": (0.1, 0.27)}, "start must be a point .* in no wall"),
         ({"start": (0.1, 1.2)}, "start must be a point"),
@@ -172,3 +178,15 @@ def test_invalid_argument_error(options, message):
     message = message or "availability must have 16 columns"
     with pytest.raises(ValueError, match=message):
         SASVectorEnv(Maze, 1, **options)
+
+
+@pytest.mark.parametrize(
+    "goal",
+    [
+        (0.1, 0.6, 0.26, 0.29),  # It ends right of both walls.
+        (0.1, 0.2, 0.2, 0.31),  # It begins below a wall and ends above it.
+        (0.2, 0.3, 0.3, 0.31),  # It borders on a wall.
+    ],
+)
+def test_goal_that_reaches_out_of_a_wall_is_accepted(goal):
+    assert Maze(goal=goal, start=(0.9, 0.9)).goal.tolist() == list(goal)

@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 import torch as th
+from helpers.agents import every_agent
 from stable_baselines3.common.utils import LinearSchedule
 
-from sas_agents import SASNPG, SASPG, SASQ, make_vec_env
+from sas_agents import SASPG, make_vec_env
 from sas_agents.study import from_preset, load_presets, load_study, preset
 from sas_agents.study._algorithms import resolve
 from sas_agents.study._presets import save_preset
@@ -16,7 +17,7 @@ DOMAINS = "SAS/SanFrancisco-v0", "SAS/Maze-v0", "SAS/Recommender-v0"
 
 
 @pytest.mark.parametrize("env_id", DOMAINS)
-@pytest.mark.parametrize("agent", [SASPG, SASNPG, SASQ])
+@every_agent
 @pytest.mark.parametrize("name", ["ours", "paper"])
 def test_agents_are_built_from_shipped_presets(
     agent: type[Any], env_id: str, name: str

@@ -5,8 +5,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from helpers.agents import SHORT
 
 from sas_agents.study import Run, Study, load_study
+from sas_agents.study._algorithms import ALGORITHMS
 from sas_agents.study._runs import _without_docstrings
 
 HEAD = '[[environment]]\nid = "SAS/Maze-v0"\n[[algorithm]]\nname = "SASPG"\n'
@@ -137,3 +139,9 @@ def test_part_keeps_what_is_asked_for(tiny: Study) -> None:
         tiny.part(algorithms=["DQN"])
     with pytest.raises(ValueError, match=r"no availability 0.5; it has \[0.2, 0.8\]"):
         tiny.part(availabilities=[0.5])
+
+
+def test_tests_and_studies_know_the_same_agents() -> None:
+    """An agent that is new has to be entered in both tables."""
+    ours = [a.location for a in ALGORITHMS.values() if a.location[:4] == "sas_"]
+    assert ours == [f"sas_agents:{agent.__name__}" for agent in SHORT]
