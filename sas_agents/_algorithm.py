@@ -13,13 +13,18 @@ import torch as th
 from gymnasium import spaces
 from numpy.typing import NDArray
 from stable_baselines3.common.base_class import BaseAlgorithm
-from stable_baselines3.common.callbacks import BaseCallback, ConvertCallback
+from stable_baselines3.common.callbacks import (
+    BaseCallback,
+    ConvertCallback,
+    ProgressBarCallback,
+)
 from stable_baselines3.common.policies import BasePolicy
 from stable_baselines3.common.type_aliases import MaybeCallback
 from stable_baselines3.common.vec_env import VecEnv
 
 from sas_agents._checks import (
     ArrayObs,
+    CheckedMask,
     LearningChecks,
     check_finite,
     check_observations,
@@ -30,7 +35,7 @@ from sas_agents._checks import (
 from sas_agents._features import has_mask
 from sas_agents._vec_env import VecMaskInObservation
 from sas_agents._vec_infos import EnvInfos
-from sas_gym import MaskInObservation
+from sas_gym import MaskInObservation, SASEnv
 from sas_gym.masks import MASK_KEY, check_masks, mask_sizes, with_mask
 
 # Keeps the randomness of predictions apart from training's under the same seed.
@@ -98,14 +103,17 @@ class MaskedAlgorithm(BaseAlgorithm):
         """Wrap as Stable-Baselines3 does, and put the masks into the observations."""
         check_spaces(env)
         # SB3 and the policies reject other action spaces, with messages of their own.
-        finite = spaces.Discrete, spaces.MultiDiscrete, spaces.MultiBinary
-        wrap = isinstance(env.action_space, finite) and not has_mask(
-            env.observation_space
+        is_finite = isinstance(
+            env.action_space,
+            spaces.Discrete | spaces.MultiDiscrete | spaces.MultiBinary,
         )
-        if wrap and not isinstance(env, VecEnv):
-            env = MaskInObservation(env)
+        if is_finite and not isinstance(env, VecEnv):
+            if not has_mask(env.observation_space):
+                env = MaskInObservation(env)
+            elif not isinstance(env.unwrapped, SASEnv):  # whose masks are right
+                env = CheckedMask(env)
         vec_env = BaseAlgorithm._wrap_env(env, verbose, monitor_wrapper)
-        if wrap and not has_mask(vec_env.observation_space):
+        if is_finite and not has_mask(vec_env.observation_space):
             return VecMaskInObservation(vec_env)
         return vec_env
 
@@ -169,7 +177,8 @@ class MaskedAlgorithm(BaseAlgorithm):
             one if isinstance(one, BaseCallback) else ConvertCallback(one)
             for one in given
         ]
-        return super()._init_callback([LearningChecks(), *callbacks], progress_bar)
+        bar = [BoundedProgressBar()] if progress_bar else []
+        return super()._init_callback([LearningChecks(), *callbacks, *bar])
 
     def _check_reset(self, obs: Any) -> None:
         """Raise `ValueError` for first observations that nothing can be learned from.
@@ -251,6 +260,15 @@ class MaskedAlgorithm(BaseAlgorithm):
         with th.random.fork_rng(devices):
             th.manual_seed(int(self.prediction_rng.integers(2**63)))
             return super().predict(masked, state, episode_start, deterministic)
+
+
+class BoundedProgressBar(ProgressBarCallback):
+    """A progress bar that stays at its end while a last rollout goes beyond it."""
+
+    def _on_step(self) -> bool:
+        left = self.pbar.total - self.pbar.n
+        self.pbar.update(min(self.training_env.num_envs, left))
+        return True
 
 
 @contextmanager

@@ -8,6 +8,7 @@ import gymnasium as gym
 import numpy as np
 import torch as th
 from gymnasium import spaces
+from gymnasium.vector import VectorEnv
 from numpy.typing import NDArray
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.vec_env import VecEnv, VecEnvWrapper
@@ -20,7 +21,7 @@ from sas_gym._arguments import (
     check_integer,
     check_number,
 )
-from sas_gym.masks import MASK_KEY, check_masks, int_mask
+from sas_gym.masks import MASK_KEY, check_masks, int_mask, mask_sizes
 
 if TYPE_CHECKING:
     from sas_agents._algorithm import MaskedAlgorithm
@@ -44,7 +45,7 @@ def check_positive(name: str, number: Any) -> None:
 
 
 # What the agents' settings must be, by their names; a setting that an agent does not
-# have, or that is `None`, is left out.
+# have, or that is `None` where this is a choice, is left out.
 _SETTINGS: dict[str, Callable[[str, Any], None]] = {
     "learning_rate": check_rate,
     "critic_learning_rate": check_rate,
@@ -79,7 +80,7 @@ def check_settings(agent: Any) -> None:
     """Raise `ValueError` for a setting that could only fail or mislead later."""
     for name, check in _SETTINGS.items():
         value = getattr(agent, name, None)
-        if value is not None:
+        if value is not None or name == "gamma":
             check(name.removeprefix("_"), value)
     weights = np.asarray(getattr(agent, "baseline_weights", (0.0, 0.0)))
     if weights.shape != (2,) or not np.isfinite(weights).all():
@@ -98,6 +99,11 @@ def check_spaces(env: gym.Env[Any, Any] | VecEnv) -> None:
     Networks have one output per action and one input per Discrete observation, counted
     from 0, and Stable-Baselines3 does not translate either.
     """
+    if isinstance(env, VectorEnv):
+        raise ValueError(
+            f"{type(env).__name__} is a vector environment of Gymnasium: make it a "
+            "VecEnv by sas_agents.VectorEnvAdapter(env)"
+        )
     actions = env.action_space
     if offset := _offset(actions):
         raise ValueError(
@@ -221,6 +227,38 @@ def check_finite_tensor(
         raise ValueError(
             f"{name} not finite (NaN or infinite) after {num_timesteps} steps: {cure}"
         )
+
+
+class CheckedMask(gym.Wrapper[Any, Any, Any, Any]):
+    """Checks the masks in a single environment's observations before they are cast.
+
+    Stable-Baselines3 copies observations into arrays of the space's type, which turn
+    0.5, NaN and 256 into 0. Whether a mask is empty is checked afterwards.
+    """
+
+    def __init__(self, env: gym.Env[Any, Any]) -> None:
+        super().__init__(env)
+        self._sizes = mask_sizes(env.action_space)
+        self._num_steps = 0
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Any, dict[str, Any]]:
+        """Start an episode."""
+        obs, info = self.env.reset(seed=seed, options=options)
+        self._check(obs, "at reset()")
+        return obs, info
+
+    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
+        """Take an action."""
+        obs, reward, terminated, truncated, info = self.env.step(action)
+        self._num_steps += 1
+        self._check(obs, f"at step {self._num_steps}")
+        return obs, reward, terminated, truncated, info
+
+    def _check(self, obs: Any, when: str) -> None:
+        source = f"observation[{MASK_KEY!r}] {when}"
+        check_masks(obs[MASK_KEY], self._sizes, source, batch_shape=(), final=True)
 
 
 class LearningChecks(BaseCallback):

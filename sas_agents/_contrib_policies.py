@@ -15,6 +15,7 @@ from sas_agents._features import (
     FeaturesWithoutMask,
     TensorObs,
     bare_space,
+    check_one_network,
     image_features,
     linear_features,
     multi_input_features,
@@ -177,6 +178,7 @@ class MaskedQRDQNPolicy(FeaturesWithoutMask, QRDQNPolicy):
         optimizer_class: type[th.optim.Optimizer] = th.optim.Adam,
         optimizer_kwargs: dict[str, Any] | None = None,
     ) -> None:
+        check_one_network(net_arch)
         extractor = features_extractor_class
         if extractor is None:
             extractor = self.extractor_for(bare_space(observation_space))

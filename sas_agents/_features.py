@@ -197,6 +197,15 @@ def is_layers(net_arch: Any) -> bool:
     )
 
 
+def check_one_network(net_arch: Any) -> None:
+    """Raise `ValueError` unless layer sizes are `None` or those of a single network."""
+    if not (net_arch is None or is_layers(net_arch)):
+        raise ValueError(
+            "net_arch must be a list of layer sizes, such as [64, 64], as there is "
+            f"one network; got {net_arch!r}"
+        )
+
+
 def is_bounded_vector(space: spaces.Box) -> bool:
     """Return whether a Box has one axis and finite, distinct bounds."""
     is_vector = len(space.shape) == 1

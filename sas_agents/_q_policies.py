@@ -14,8 +14,8 @@ from sas_agents._features import (
     FeaturesWithoutMask,
     TensorObs,
     bare_space,
+    check_one_network,
     image_features,
-    is_layers,
     linear_features,
     multi_input_features,
 )
@@ -64,11 +64,7 @@ class SASQPolicy(FeaturesWithoutMask, DQNPolicy):
         optimizer_class: type[th.optim.Optimizer] = th.optim.Adam,
         optimizer_kwargs: dict[str, Any] | None = None,
     ) -> None:
-        if not (net_arch is None or is_layers(net_arch)):
-            raise ValueError(
-                "net_arch must be a list of layer sizes, such as [64, 64], as there is "
-                f"one network; got {net_arch!r}"
-            )
+        check_one_network(net_arch)
         extractor = features_extractor_class
         if extractor is None:
             extractor = self.extractor_for(bare_space(observation_space))

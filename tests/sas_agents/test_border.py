@@ -1,5 +1,6 @@
 """What an environment or a user may pass an agent: checked once, where it enters."""
 
+import warnings
 from io import BytesIO
 from typing import Any
 
@@ -10,6 +11,7 @@ import torch as th
 from gymnasium import spaces
 from helpers.agents import (
     EPISODE_STEPS,
+    PAPER_AGENTS,
     Masked,
     all_agents,
     assert_same,
@@ -25,8 +27,10 @@ from stable_baselines3.common.callbacks import BaseCallback, EvalCallback
 from stable_baselines3.common.policies import ActorCriticPolicy
 from stable_baselines3.common.vec_env import DummyVecEnv
 from stable_baselines3.dqn.policies import DQNPolicy
+from tqdm import TqdmExperimentalWarning
 
 from sas_agents import SASNPG, SASPG, SASQ, MaskedPPO, MaskedQRDQN, MaskedTRPO
+from sas_gym import Maze, SASVectorEnv
 from sas_gym.masks import MASK_KEY
 
 
@@ -86,6 +90,38 @@ def test_empty_final_mask_is_harmless(agent):
     model = make_agent(agent, MaskInside(end=mask(0, 0, 0))).learn(60)
     assert model.num_timesteps >= 60
     assert all(th.isfinite(p).all() for p in model.policy.parameters())
+
+
+@all_agents
+@pytest.mark.parametrize("when", ["reset", "step 2", "end"])
+@pytest.mark.parametrize(
+    "values", [(0.5, 1, 0), (np.nan, 1, 1), (256, 1, 0), [(1,) * 3]]
+)
+def test_mask_in_observation_is_checked_before_it_is_cast(agent, when, values):
+    """Stable-Baselines3 would make 0 of the first three, and broadcast the last."""
+    model = make_agent(agent, MaskInside(**{when: {MASK_KEY: np.array(values)}}))
+    where = {"reset": r"reset\(\)", "end": f"step {EPISODE_STEPS}"}.get(when, when)
+    with pytest.raises(
+        ValueError, match=rf"observation\['action_mask'\] at {where} must"
+    ):
+        model.learn(40)
+
+
+@all_agents
+def test_progress_bar_ends_where_it_should(agent, capsys):
+    """A last rollout that goes beyond it is not shown as 48 steps of 41."""
+    # Those of Stable-Baselines3's bar, not ours.
+    with warnings.catch_warnings(action="ignore", category=TqdmExperimentalWarning):
+        model = make_agent(agent).learn(41, progress_bar=True)
+    assert model.num_timesteps > 41
+    shown = capsys.readouterr()
+    assert "41/41" in shown.out + shown.err
+
+
+@all_agents
+def test_vector_environment_of_gymnasium_names_the_adapter(agent):
+    with pytest.raises(ValueError, match=r"sas_agents\.VectorEnvAdapter\(env\)"):
+        make_agent(agent, SASVectorEnv(Maze(), 2))
 
 
 @all_agents
@@ -232,10 +268,17 @@ def test_net_arch_by_network(agent):
     model.learn(20)
 
 
-@every_agent
+@pytest.mark.parametrize("agent", [*PAPER_AGENTS, MaskedQRDQN])
 @pytest.mark.parametrize("layers", [{"pi": [8]}, "64", [0], [8.5]])
 def test_wrong_net_arch_is_named(agent, layers):
     with pytest.raises(ValueError, match="net_arch must be a list of layer sizes"):
+        make_agent(agent, policy="MlpPolicy", policy_kwargs={"net_arch": layers})
+
+
+@replay_agents
+def test_net_arch_by_network_needs_several_networks(agent):
+    layers = {"pi": [8], "vf": [8]}
+    with pytest.raises(ValueError, match=r"as there is one network; got {'pi'"):
         make_agent(agent, policy="MlpPolicy", policy_kwargs={"net_arch": layers})
 
 
@@ -284,7 +327,7 @@ def test_learning_rate_is_checked(agent, rate):
 
 
 @all_agents
-@pytest.mark.parametrize("gamma", [-0.1, 1.1, np.nan])
+@pytest.mark.parametrize("gamma", [-0.1, 1.1, np.nan, None])
 def test_gamma_is_checked(agent, gamma):
     with pytest.raises(ValueError, match=r"gamma must be a finite number in \[0, 1\]"):
         make_agent(agent, gamma=gamma)
