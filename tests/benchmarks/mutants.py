@@ -3,8 +3,9 @@
     python tests/benchmarks/mutants.py [FILE ...] [--sample N] [--seed N]
 
 One operator, comparison, constant or negation at a time is changed in a copy of the
-project, and the tests of that file run until the first one fails. Printed are the
-survivors: a test is missing, or the change changes nothing (`EQUIVALENT` says why).
+project, and the tests of that file run until the first one fails. A survivor means that
+a test is missing, or that the change is no fault: then `EQUIVALENT` says why. What
+became of each file is kept in `results/mutants.txt`.
 """
 
 import argparse
@@ -16,19 +17,30 @@ import signal
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
+
+# The parent has what is slow to import, and nothing of ours.
+import gymnasium  # noqa: F401  # loaded before the forks
+import pytest
+import sb3_contrib  # noqa: F401  # likewise
+import scipy.sparse.linalg  # likewise
+import scipy.stats  # noqa: F401  # likewise
 
 ROOT = Path(__file__).parent.parent.parent
 AGENTS, GYM = "tests/sas_agents", "tests/sas_gym"
 SETS = [f"{GYM}/test_action_sets.py", f"{GYM}/test_sampling.py"]
 PLANNING = [
     f"{GYM}/planning/test_planning.py",
+    f"{GYM}/planning/test_tabular.py",
+    f"{GYM}/planning/test_returns.py",
     f"{GYM}/planning/test_decision_lists.py",
     f"{GYM}/planning/test_theory.py",
 ]
+APPROXIMATIONS = [f"{GYM}/planning/test_approximations.py"]
 TESTS: dict[str, list[str]] = {
     "sas_gym/masks.py": [f"{GYM}/test_masks.py", f"{GYM}/test_wrappers.py"],
     "sas_gym/action_sets/_base.py": SETS,
@@ -39,26 +51,26 @@ TESTS: dict[str, list[str]] = {
     "sas_gym/planning/_action_probs.py": PLANNING,
     "sas_gym/planning/_bellman.py": PLANNING,
     "sas_gym/planning/_dynamic_programming.py": PLANNING,
+    "sas_gym/planning/_exact_gradient.py": PLANNING[::-1],
+    "sas_gym/planning/_linear_program.py": PLANNING,
+    "sas_gym/planning/_policies.py": PLANNING,
+    "sas_gym/planning/_returns.py": PLANNING,
+    "sas_gym/planning/_sampled_sets.py": PLANNING,
+    "sas_gym/planning/_tabular.py": PLANNING,
+    "sas_gym/planning/approximations/_maze.py": APPROXIMATIONS,
+    "sas_gym/planning/approximations/_recommender.py": APPROXIMATIONS,
     "sas_agents/_masked_ops.py": [f"{AGENTS}/test_masked_ops.py"],
     "sas_agents/_estimators.py": [
         f"{AGENTS}/test_estimators.py",
         f"{AGENTS}/test_known_answers.py",
         f"{AGENTS}/test_sas_q.py",
-        f"{AGENTS}/test_gradient.py",
     ],
 }
-# Lines whose survivors are no faults, by file, and why.
-_INDEPENDENT = "sas_gym/action_sets/_independent.py"
-EQUIVALENT: dict[tuple[str, str], str] = {
-    (
-        _INDEPENDENT,
-        "return bool((self.availability <= possible).all())",
-    ): "says only whether work can be saved",
-    (
-        _INDEPENDENT,
-        "if possible is not None and np.count_nonzero((p > 0) > possible):",
-    ): "computes again what is known already",
+# Survivors that are no faults, by file, line and what the line's part becomes, and why.
+EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
+    "sas_gym/action_sets/_independent.py": {},
 }
+RESULTS = Path(__file__).parent / "results" / "mutants.txt"
 TIMEOUT = 300
 
 Change = Callable[[Any], None]
@@ -106,6 +118,8 @@ def _code(tree: ast.AST) -> Iterator[ast.AST]:
     for name, value in ast.iter_fields(tree):
         if name in ("annotation", "returns", "decorator_list", "op", "ops"):
             continue
+        if isinstance(tree, ast.keyword) and tree.arg in ("axis", "dim"):
+            value = getattr(value, "operand", value)  # -1 and 1: mostly the same axis
         for child in value if isinstance(value, list) else [value]:
             if isinstance(child, ast.AST) and not isinstance(child, ast.Raise):
                 if not isinstance(child, ast.Slice | ast.Import | ast.ImportFrom):
@@ -148,7 +162,7 @@ def _negate(node: Any) -> None:
     node.test = ast.UnaryOp(ast.Not(), node.test)
 
 
-def passes(folder: Path, tests: list[str]) -> bool:
+def passes(folder: Path, tests: list[str], *options: str) -> bool:
     """Run tests in a fork, which has the heavy packages already."""
     child = os.fork()
     if child == 0:
@@ -157,9 +171,8 @@ def passes(folder: Path, tests: list[str]) -> bool:
         null = os.open(os.devnull, os.O_WRONLY)
         os.dup2(null, 1)
         os.dup2(null, 2)
-        import pytest
-
-        os._exit(int(pytest.main(["-x", "-q", "-p", "no:cacheprovider", *tests])))
+        given = ["-x", "-q", "-p", "no:cacheprovider", *options, *tests]
+        os._exit(int(pytest.main(given)))
     deadline = time.monotonic() + TIMEOUT
     while time.monotonic() < deadline:
         done, status = os.waitpid(child, os.WNOHANG)
@@ -171,24 +184,52 @@ def passes(folder: Path, tests: list[str]) -> bool:
     return False
 
 
-def try_file(folder: Path, name: str, sample: int | None, seed: int) -> int:
-    """Print the survivors among a file's mutants; return how many there are."""
+def survives(folder: Path, tests: list[str]) -> bool:
+    """Return whether all tests pass: first, being quicker, without checks of shapes."""
+    unchecked = "addopts=--import-mode=importlib --doctest-modules"
+    return passes(folder, tests, "-o", unchecked) and passes(folder, tests)
+
+
+def try_file(folder: Path, name: str, sample: int | None, seed: int) -> tuple[int, str]:
+    """Try a file's mutants; return how many are faults unseen, and what became of all.
+
+    Args:
+        folder: A copy of the project.
+        name: The file.
+        sample: How many to try, at random; all by default.
+        seed: Which ones.
+    """
     source = (ROOT / name).read_text()
     found = list(mutants(source))
     tried = found
     if sample is not None and sample < len(found):
         tried = random.Random(seed).sample(found, sample)
-    lines, survivors = source.splitlines(), 0
+    lines, counts, survivors = source.splitlines(), Counter[str](), []
     for line, changed, text in sorted(tried):
         (folder / name).write_text(text)
-        before = lines[line - 1].strip() if line else ""
-        if (name, before) not in EQUIVALENT and passes(folder, TESTS[name]):
-            survivors += 1
-            short = changed.splitlines()[0]
-            print(f"  {name}:{line}: {before}  ->  {short}", flush=True)
+        if not survives(folder, TESTS[name]):
+            counts["killed"] += 1
+            continue
+        before, after = lines[line - 1].strip(), changed.splitlines()[0]
+        reason = EQUIVALENT.get(name, {}).get((before, after))
+        counts["no fault" if reason else "survive"] += 1
+        survivors.append(f"  {line}: {before}  ->  {after}")
+        survivors.append(f"    {reason or 'SURVIVES: no test fails'}")
+        print("\n".join([name, *survivors[-2:]]), flush=True)
     (folder / name).write_text(source)
-    print(f"{name}: {survivors} of {len(tried)} survive ({len(found)} in all)")
-    return survivors
+    summary = f"{name}: {len(tried)} of {len(found)} mutants tried, " + ", ".join(
+        f"{counts[outcome]} {outcome}" for outcome in ("killed", "no fault", "survive")
+    )
+    print(summary, flush=True)
+    return counts["survive"], "\n".join([summary, *survivors])
+
+
+def keep(outcomes: dict[str, str]) -> None:
+    """Write what became of files, beside what is known of the others."""
+    known = RESULTS.read_text().strip().split("\n\n") if RESULTS.exists() else []
+    by_file = {part.split(":")[0]: part for part in known} | outcomes
+    parts = [by_file[name] for name in TESTS if name in by_file]
+    RESULTS.write_text("\n\n".join(parts) + "\n")
 
 
 def main() -> None:
@@ -198,10 +239,6 @@ def main() -> None:
     parser.add_argument("--sample", type=int)
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()
-    # The parent has what is slow to import, and nothing of ours.
-    import scipy.stats  # noqa: F401  # loaded before the forks
-    import stable_baselines3  # noqa: F401  # likewise
-
     sys.dont_write_bytecode = True
     with tempfile.TemporaryDirectory(prefix="sas_gym_mutants_") as name:
         folder = Path(name)
@@ -210,13 +247,15 @@ def main() -> None:
             copy(ROOT / part, folder / part)
         for cache in list(folder.rglob("__pycache__")):
             shutil.rmtree(cache)
-        files = given.files or list(TESTS)
-        for file in files:
-            if not passes(folder, TESTS[file]):
+        num_survivors = 0
+        for file in given.files or list(TESTS):
+            if not survives(folder, TESTS[file]):
                 sys.exit(f"the tests of {file} fail without a change: {TESTS[file]}")
-        survivors = [try_file(folder, f, given.sample, given.seed) for f in files]
-    print(f"{sum(survivors)} survivors")
-    sys.exit(sum(survivors) > 0)
+            survivors, outcome = try_file(folder, file, given.sample, given.seed)
+            num_survivors += survivors
+            keep({file: outcome})
+    print(f"{num_survivors} survivors")
+    sys.exit(num_survivors > 0)
 
 
 if __name__ == "__main__":
