@@ -146,7 +146,15 @@ def test_observation_that_is_not_finite_stops_learning(agent, when):
 NOT_FINITE = "(are|is) not finite|beyond single precision"
 
 
+# What NumPy warns of on the way: it is the numbers that follow which are refused.
+overflowing = pytest.mark.filterwarnings(
+    "ignore:overflow encountered in:RuntimeWarning",
+    "ignore:invalid value encountered in:RuntimeWarning",
+)
+
+
 @all_agents
+@overflowing
 def test_weights_never_become_nan_silently(agent):
     """The largest observation that is finite makes numbers that are not."""
     fault = {"observation": np.array([0, 3e38], np.float32)}
@@ -161,6 +169,7 @@ def test_weights_never_become_nan_silently(agent):
     [{"whole_episodes": True}, {"n_steps": 4}, {"n_steps": 2}],
     ids=["episodes", "within a rollout", "at the end of a rollout"],
 )
+@overflowing
 def test_overflow_of_the_critics_names_the_observations(agent, options):
     """The rewards, which are harmless, are not blamed."""
     fault = {"observation": np.array([-3e38, 3e38], np.float32)}
@@ -170,7 +179,7 @@ def test_overflow_of_the_critics_names_the_observations(agent, options):
 
 
 @episodic_agents
-@pytest.mark.filterwarnings("ignore:overflow encountered in cast")
+@overflowing
 def test_overflow_of_the_returns_names_the_rewards(agent):
     model = make_agent(agent, MaskInside(reward=3e38), gamma=1.0)
     with pytest.raises(ValueError, match=r"the returns are .* check the rewards"):
