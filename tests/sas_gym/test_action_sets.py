@@ -1,5 +1,7 @@
 """Distributions draw the sets that they state, and never an empty one."""
 
+from functools import partial
+
 import hypothesis.extra.numpy as hnp
 import numpy as np
 import pytest
@@ -249,3 +251,30 @@ def test_infeasible_state_error(action_sets):
     for state, where in ((None, "available, but"), (np.array([3, 7]), r"states \[7\]")):
         with pytest.raises(ValueError, match=f"no possible action is ever .*{where}"):
             action_sets.sets_from(uniforms, state, possible)
+
+
+def test_errors_name_at_most_five_culprits():
+    five, six = np.ones((5, 2)), np.ones((6, 2))
+    with pytest.raises(ValueError, match=r"states \[0, 1, 2, 3, 4\], but"):
+        Independent(0 * five)
+    with pytest.raises(ValueError, match=r"states \[0, 1, 2, 3, 4\] and 1 more, but"):
+        Independent(0 * six)
+    with pytest.raises(ValueError, match=r"got \[2.0, 3.0, 4.0, 5.0, 6.0\]$"):
+        Independent(np.arange(2, 9))
+
+
+def test_sets_of_the_state_within_the_possible():
+    """Nothing is drawn ahead of a state, or without regard to it."""
+    only = Explicit([[1, 0], [0, 1], [1, 1]], [[1.0, 0.0, 0.0], [0.0, 0.5, 0.5]])
+    fitted = only.fit(2, 2)
+    assert not fitted.stays_within(np.array([[True, True], [True, False]]))
+    sets = ActionSetSampler(fitted, 2, num_envs=3)
+    sets.seed(0)
+    first = np.array([[True, False]])
+    for draw_sets in (partial(sets.reset_at, ALL_ENVS), *[sets.advance] * 20):
+        drawn = draw_sets(np.array([0, 1, 1]), None)
+        np.testing.assert_array_equal(drawn[:1], first)
+        assert drawn[1:, 1].all()
+        possible = np.array([[True, True], [True, False], [True, False]])
+        drawn = sets.advance(np.array([0, 1, 1]), possible)
+        np.testing.assert_array_equal(drawn, first.repeat(3, axis=0))

@@ -7,7 +7,13 @@ from gymnasium import spaces
 
 from sas_gym import SASEnv, SASVectorEnv, Task
 from sas_gym.action_sets import Independent
-from sas_gym.masks import MASK_KEY, check_masks, discrete_actions, mask_sizes
+from sas_gym.masks import (
+    MASK_KEY,
+    check_masks,
+    discrete_actions,
+    each_with_mask,
+    mask_sizes,
+)
 
 
 @pytest.mark.parametrize("dtype", [bool, np.int8, np.uint8, np.int64, np.float32])
@@ -133,3 +139,12 @@ def test_dict_observations_keep_keys(mask_in_observation):
     final = infos["final_obs"][0]
     assert final in env.observation_space
     assert final["place"] == obs["place"] == 8
+
+
+@pytest.mark.parametrize("observations", [np.zeros(3), {"x": np.zeros(3)}])
+def test_each_with_mask_pairs_one_to_one(observations):
+    masks = np.eye(3, dtype=bool)
+    rows = each_with_mask(observations, masks)
+    assert [row[MASK_KEY].argmax() for row in rows] == [0, 1, 2]
+    with pytest.raises(ValueError, match=r"is (shorter|longer) than"):
+        each_with_mask(observations, masks[:2])

@@ -3,11 +3,12 @@
 import itertools
 
 import numpy as np
+import pytest
 from helpers.statistical import ERROR_RATE, assert_frequencies
 from scipy import stats
 
 from sas_gym._types import ALL_ENVS
-from sas_gym.action_sets import Independent
+from sas_gym.action_sets import Independent, Markov, PerEpisode
 from sas_gym.action_sets._sampler import ActionSetSampler, hashed_uniforms
 
 
@@ -34,6 +35,68 @@ class Draws:
     def advance(self):
         self._sampler.advance(None, None)
         return self._recorder.uniforms
+
+
+def test_hash_is_splitmix64():
+    """Its first outputs from the state 1234567, as published with many generators."""
+    outputs = [
+        6457827717110365317,
+        3203168211198807973,
+        9817491932198370423,
+        4593380528125082431,
+        16408922859458223821,
+    ]
+    steps = np.arange(1, 6, dtype=np.uint64)
+    counters = np.uint64(1234567) + steps * np.uint64(0x9E3779B97F4A7C15)
+    expected = [(output >> 11) / 2**53 for output in outputs]
+    np.testing.assert_array_equal(hashed_uniforms(counters), expected)
+
+
+def place(start, env, episode, step):
+    """Return the uniforms that a place has, by the definition of the stream."""
+    counters = (
+        int(start[env])
+        + episode * 0xAF251AF3B0F025B5
+        + step * 0xD1342543DE82EF95
+        + np.arange(3, dtype=object) * 0x9E3779B97F4A7C15
+    )
+    return hashed_uniforms((counters % 2**64).astype(np.uint64))
+
+
+@pytest.mark.parametrize("num_envs", [1, 60, 1000, 6000])
+def test_draw_is_the_hash_of_its_place(num_envs):
+    """So a seed replays in any version; however many are hashed ahead or at once."""
+    sequence = np.random.SeedSequence(7, spawn_key=(0x5E75,))
+    start, envs = sequence.generate_state(num_envs, np.uint64), [0, num_envs - 1]
+    draws = Draws(num_envs, seed=7)
+    for episode in (1, 2):
+        rows = draws.reset_at()
+        for step in range(40):
+            for env in envs:
+                expected = place(start, env, episode, step)
+                np.testing.assert_array_equal(rows[env], expected)
+            rows = draws.advance()
+
+
+@pytest.mark.parametrize("num_envs", [3, 1000])
+@pytest.mark.parametrize(
+    "action_sets",
+    [Independent(0.5), Recorder(0.5), PerEpisode(0.5), Markov(0.3, 0.2)],
+    ids=lambda action_sets: type(action_sets).__name__,
+)
+def test_restarts_equal_resets_after_a_step(num_envs, action_sets):
+    """Drawn together: the sets of running episodes, then the first of new ones."""
+    rng = np.random.default_rng(0)
+    fitted = action_sets.fit(5, None)
+    one, other = (ActionSetSampler(fitted, 5, num_envs) for _ in range(2))
+    for sets in (one, other):
+        sets.seed(3)
+        sets.reset_at(ALL_ENVS, None, None)
+    for _ in range(60):
+        restarted = np.flatnonzero(rng.random(num_envs) < 0.3)
+        together = one.advance(None, None, restarted)
+        apart = other.advance(None, None), other.reset_at(restarted, None, None)
+        np.testing.assert_array_equal(together, np.concatenate(apart))
 
 
 def test_hashed_counters_are_uniform():
