@@ -1,6 +1,7 @@
 """Distributions draw the sets that they state, and never an empty one."""
 
 from functools import partial
+from typing import Any
 
 import hypothesis.extra.numpy as hnp
 import numpy as np
@@ -271,10 +272,29 @@ def test_sets_of_the_state_within_the_possible():
     sets = ActionSetSampler(fitted, 2, num_envs=3)
     sets.seed(0)
     first = np.array([[True, False]])
-    for draw_sets in (partial(sets.reset_at, ALL_ENVS), *[sets.advance] * 20):
+    draws: list[Any] = [partial(sets.reset_at, ALL_ENVS), *[sets.advance] * 20]
+    for draw_sets in draws:
         drawn = draw_sets(np.array([0, 1, 1]), None)
         np.testing.assert_array_equal(drawn[:1], first)
         assert drawn[1:, 1].all()
         possible = np.array([[True, True], [True, False], [True, False]])
         drawn = sets.advance(np.array([0, 1, 1]), possible)
         np.testing.assert_array_equal(drawn, first.repeat(3, axis=0))
+
+
+class Alternating(Independent):
+    """A distribution of a user's, which looks at the state in its own way."""
+
+    def sets_from(self, uniforms, state, possible):
+        return np.stack([state % 2 == 0, state % 2 == 1], axis=1)
+
+
+def test_only_what_ignores_the_state_is_drawn_ahead():
+    assert Independent([0.5, 0.5]).is_same_in_every_state
+    assert not Independent([[0.5, 0.5]]).is_same_in_every_state
+    sets = ActionSetSampler(Alternating([0.5, 0.5]), 2, num_envs=1)
+    sets.seed(0)
+    sets.reset_at(ALL_ENVS, np.array([0]), None)
+    for step in range(5):
+        drawn = sets.advance(np.array([step]), None)
+        assert drawn.tolist() == [[step % 2 == 0, step % 2 == 1]]
