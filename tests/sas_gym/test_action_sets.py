@@ -298,3 +298,9 @@ def test_only_what_ignores_the_state_is_drawn_ahead():
     for step in range(5):
         drawn = sets.advance(np.array([step]), None)
         assert drawn.tolist() == [[step % 2 == 0, step % 2 == 1]]
+
+
+def test_independent_stays_within_where_it_is_0_outside():
+    table = Independent([[1.0, 0.0], [0.2, 0.5]])
+    assert table.stays_within(np.array([[True, False], [True, True]]))
+    assert not table.stays_within(np.array([[True, False], [True, False]]))
