@@ -1,11 +1,11 @@
 """Small faults in the mathematics: which of them does no test notice?
 
-    python tests/benchmarks/mutants.py [FILE ...] [--sample N] [--seed N]
+    python tests/benchmarks/mutants.py [FILE ...] [--sample N] [--seed N] [--again]
 
 One operator, comparison, constant or negation at a time is changed in a copy of the
 project, and the tests of that file run until the first one fails. A survivor means that
-a test is missing, or that the change is no fault: then `EQUIVALENT` says why. What
-became of each file is kept in `results/mutants.txt`.
+a test is missing, or that the change is no fault: `equivalent_mutants.toml` says why.
+What became of each file is kept in `results/mutants.txt`.
 """
 
 import argparse
@@ -17,6 +17,7 @@ import signal
 import sys
 import tempfile
 import time
+import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterator
 from copy import deepcopy
@@ -66,10 +67,10 @@ TESTS: dict[str, list[str]] = {
         f"{AGENTS}/test_sas_q.py",
     ],
 }
-# Survivors that are no faults, by file, line and what the line's part becomes, and why.
-EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
-    "sas_gym/action_sets/_independent.py": {},
-}
+# Survivors that are no faults, by file and by what becomes of a line, and why.
+EQUIVALENT: dict[str, dict[str, str]] = tomllib.loads(
+    Path(__file__).with_name("equivalent_mutants.toml").read_text()
+)
 RESULTS = Path(__file__).parent / "results" / "mutants.txt"
 TIMEOUT = 300
 
@@ -190,7 +191,9 @@ def survives(folder: Path, tests: list[str]) -> bool:
     return passes(folder, tests, "-o", unchecked) and passes(folder, tests)
 
 
-def try_file(folder: Path, name: str, sample: int | None, seed: int) -> tuple[int, str]:
+def try_file(
+    folder: Path, name: str, sample: int | None, seed: int, again: bool
+) -> tuple[int, str]:
     """Try a file's mutants; return how many are faults unseen, and what became of all.
 
     Args:
@@ -198,37 +201,53 @@ def try_file(folder: Path, name: str, sample: int | None, seed: int) -> tuple[in
         name: The file.
         sample: How many to try, at random; all by default.
         seed: Which ones.
+        again: Whether to try only those that survived last time, with newer tests.
     """
     source = (ROOT / name).read_text()
-    found = list(mutants(source))
+    found = sorted(mutants(source))
     tried = found
     if sample is not None and sample < len(found):
-        tried = random.Random(seed).sample(found, sample)
-    lines, counts, survivors = source.splitlines(), Counter[str](), []
-    for line, changed, text in sorted(tried):
-        (folder / name).write_text(text)
+        tried = sorted(random.Random(seed).sample(found, sample))
+    num_tried, lines, survivors = len(tried), source.splitlines(), []
+    counts: Counter[str] = Counter()
+    if again:
+        before = kept()[name].splitlines()
+        tried = [mutant for mutant in tried if label(lines, mutant) in before]
+        counts["killed"] = num_tried - len(tried)
+    for mutant in tried:
+        (folder / name).write_text(mutant[-1])
         if not survives(folder, TESTS[name]):
             counts["killed"] += 1
             continue
-        before, after = lines[line - 1].strip(), changed.splitlines()[0]
-        reason = EQUIVALENT.get(name, {}).get((before, after))
+        changed = label(lines, mutant)
+        reason = EQUIVALENT.get(name, {}).get(changed.split(": ", 1)[1])
         counts["no fault" if reason else "survive"] += 1
-        survivors.append(f"  {line}: {before}  ->  {after}")
-        survivors.append(f"    {reason or 'SURVIVES: no test fails'}")
+        survivors += [changed, f"    {reason or 'SURVIVES: no test fails'}"]
         print("\n".join([name, *survivors[-2:]]), flush=True)
     (folder / name).write_text(source)
-    summary = f"{name}: {len(tried)} of {len(found)} mutants tried, " + ", ".join(
+    summary = f"{name}: {num_tried} of {len(found)} mutants tried, " + ", ".join(
         f"{counts[outcome]} {outcome}" for outcome in ("killed", "no fault", "survive")
     )
     print(summary, flush=True)
     return counts["survive"], "\n".join([summary, *survivors])
 
 
-def keep(outcomes: dict[str, str]) -> None:
-    """Write what became of files, beside what is known of the others."""
-    known = RESULTS.read_text().strip().split("\n\n") if RESULTS.exists() else []
-    by_file = {part.split(":")[0]: part for part in known} | outcomes
-    parts = [by_file[name] for name in TESTS if name in by_file]
+def label(lines: list[str], mutant: tuple[int, str, str]) -> str:
+    """Say what a mutant changes: a line, and what a part of it becomes."""
+    line, changed, _ = mutant
+    return f"  {line}: {lines[line - 1].strip()}  ->  {changed.splitlines()[0]}"
+
+
+def kept() -> dict[str, str]:
+    """Return what became of each file that has been tried."""
+    parts = RESULTS.read_text().strip().split("\n\n") if RESULTS.exists() else []
+    return {part.split(":")[0]: part for part in parts}
+
+
+def keep(name: str, outcome: str) -> None:
+    """Write what became of a file, beside what is known of the others."""
+    outcomes = kept() | {name: outcome}
+    parts = [outcomes[name] for name in TESTS if name in outcomes]
     RESULTS.write_text("\n\n".join(parts) + "\n")
 
 
@@ -238,6 +257,7 @@ def main() -> None:
     parser.add_argument("files", nargs="*", metavar="FILE")
     parser.add_argument("--sample", type=int)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--again", action="store_true", help="try survivors only")
     given = parser.parse_args()
     sys.dont_write_bytecode = True
     with tempfile.TemporaryDirectory(prefix="sas_gym_mutants_") as name:
@@ -251,9 +271,11 @@ def main() -> None:
         for file in given.files or list(TESTS):
             if not survives(folder, TESTS[file]):
                 sys.exit(f"the tests of {file} fail without a change: {TESTS[file]}")
-            survivors, outcome = try_file(folder, file, given.sample, given.seed)
+            survivors, outcome = try_file(
+                folder, file, given.sample, given.seed, given.again
+            )
             num_survivors += survivors
-            keep({file: outcome})
+            keep(file, outcome)
     print(f"{num_survivors} survivors")
     sys.exit(num_survivors > 0)
 

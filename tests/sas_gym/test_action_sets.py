@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from sas_gym._types import ALL_ENVS
 from sas_gym.action_sets import Explicit, Grouped, Independent, Markov, PerEpisode
+from sas_gym.action_sets._independent import first_member_probs
 from sas_gym.action_sets._sampler import ActionSetSampler
 from sas_gym.planning._action_probs import subsets
 
@@ -304,3 +305,11 @@ def test_independent_stays_within_where_it_is_0_outside():
     table = Independent([[1.0, 0.0], [0.2, 0.5]])
     assert table.stays_within(np.array([[True, False], [True, True]]))
     assert not table.stays_within(np.array([[True, False], [True, False]]))
+
+
+def test_first_member_probs_by_hand():
+    """Of 1/2, 1/2 and 0: 1/2 of the 3/4 that are not empty, then certainly the next."""
+    table = np.array([[0.5, 0.5, 0.0], [0.0, 0.25, 1.0]])
+    probs = first_member_probs(table)
+    np.testing.assert_allclose(probs[0, :2], [2 / 3, 1.0], rtol=1e-15)
+    np.testing.assert_allclose(probs[1], [0.0, 0.25, 1.0], rtol=1e-15)
