@@ -117,6 +117,10 @@ class SearchSettings:
         num_trials: Settings to try, for each algorithm and environment.
         num_seeds: Seeds of each setting; they differ from those of the runs.
         first_seed: The first of them.
+        num_finalists: How many of the best settings are played again in the end,
+            beside those that the search started from.
+        num_final_seeds: Seeds of that, which follow; their mean decides. With 0 the
+            best of the settings tried is taken as it is.
         availability: Where to search.
         objective: `"final"`, the last evaluation, or `"area"`, the mean of the curve.
     """
@@ -124,12 +128,18 @@ class SearchSettings:
     num_trials: int = 60
     num_seeds: int = 1
     first_seed: int = 10_000
+    num_finalists: int = 4
+    num_final_seeds: int = 5
     availability: float = 0.8
     objective: str = "final"
 
     def __post_init__(self) -> None:
         check_types(self)
-        check_counts(self, "num_trials", "num_seeds")
+        check_counts(self, "num_trials", "num_seeds", "num_finalists")
+        if self.num_final_seeds < 0:
+            raise ValueError(
+                f"num_final_seeds must be at least 0, got {self.num_final_seeds}"
+            )
         check_availability("availability", self.availability)
         if self.objective not in ("final", "area"):
             raise ValueError(
