@@ -5,6 +5,7 @@ them and the first ones play again on seeds that none has seen: so what it retur
 not worse than what it started from, nor is it only the luckiest of many.
 """
 
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -67,10 +68,7 @@ class Search:
         optuna.logging.set_verbosity(optuna.logging.WARNING)
         samplers: dict[str, Callable[[], Any]] = {
             "random": optuna.samplers.RandomSampler,
-            # Others are sampling at the same time: do not choose what they try.
-            "tpe": lambda: optuna.samplers.TPESampler(
-                multivariate=True, group=True, constant_liar=True
-            ),
+            "tpe": _tpe_sampler,
         }
         pruners: dict[str, Callable[[], Any]] = {
             "none": optuna.pruners.NopPruner,
@@ -109,6 +107,18 @@ class Search:
         start = [t for t in trials if not t.user_attrs["arguments"]][:1]
         best = trials[: self.num_finalists]
         return best + [trial for trial in start if trial not in best]
+
+
+def _tpe_sampler() -> "optuna.samplers.TPESampler":
+    import optuna
+
+    with warnings.catch_warnings():  # Of arguments that may change.
+        warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+        return optuna.samplers.TPESampler(
+            multivariate=True,
+            group=True,  # The first trial has no parameters.
+            constant_liar=True,  # Others sample at the same time: not what they try.
+        )
 
 
 def open_storage(storage: str) -> Any:
