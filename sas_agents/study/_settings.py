@@ -164,7 +164,8 @@ class Study:
         description: What the study is for.
         num_steps: Steps to learn from, of all environments in parallel together.
         num_envs: Environments in parallel.
-        num_seeds: Number of seeds; they are 0, 1, 2, ...
+        num_seeds: Number of seeds.
+        first_seed: The first of them; the others follow.
         evaluation: See `Evaluation`.
         search: See `SearchSettings`.
     """
@@ -175,12 +176,15 @@ class Study:
     num_steps: int = 300_000
     num_envs: int = 64
     num_seeds: int = 5
+    first_seed: int = 0
     evaluation: Evaluation = field(default_factory=Evaluation)
     search: SearchSettings = field(default_factory=SearchSettings)
 
     def __post_init__(self) -> None:
         check_types(self)
         check_counts(self, "num_steps", "num_envs", "num_seeds")
+        if self.first_seed < 0:
+            raise ValueError(f"first_seed must be at least 0, got {self.first_seed}")
         for kind, names in (
             ("algorithm", [entry.name for entry in self.algorithms]),
             ("environment", [entry.id for entry in self.environments]),
@@ -207,7 +211,8 @@ class Study:
         for environment in self.environments:
             for arguments in environment.variants():
                 for algorithm in self.algorithms:
-                    for seed in range(algorithm.num_seeds or self.num_seeds):
+                    for index in range(algorithm.num_seeds or self.num_seeds):
+                        seed = self.first_seed + index
                         run = self.make_run(environment, arguments, algorithm, seed)
                         yield Labelled(algorithm.name, run)
 
