@@ -64,7 +64,10 @@ def test_grid_has_the_values_of_the_readme():
 
 
 def made_up_results(study: str) -> pd.DataFrame:
-    """Return results of a study in which seed i ends at 10 + i, and SASQ 2 below."""
+    """Return results of a study in which seed i ends at 10 + i, and SASQ 2 below.
+
+    Seeds count from the study's first one.
+    """
     columns = ("key", "environment", "variant", "label", "step", "mean_return")
     rows = [
         (
@@ -73,7 +76,7 @@ def made_up_results(study: str) -> pd.DataFrame:
             variant_of(run.environment_arguments),
             label,
             step,
-            (10.0 + run.seed - 2 * (label == "SASQ")) * (step > 0),
+            (10.0 + run.seed % 1000 - 2 * (label == "SASQ")) * (step > 0),
         )
         for label, run in load_study(study).part(num_seeds=3).runs()
         for step in (0, 50, 100)
@@ -81,13 +84,14 @@ def made_up_results(study: str) -> pd.DataFrame:
     frame = pd.DataFrame(rows, columns=columns)
     logged = {"train/weight_v_hat": -0.5, "train/weight_q_bar": -0.25}
     variances = {tables.SHARE[0]: frame.step * 0.5, tables.SHARE[1]: frame.step}
-    return frame.assign(optimal=20.0, random=0.5, **logged, **variances)
+    score = (frame.mean_return - 0.5) / 19.5
+    return frame.assign(optimal=20.0, random=0.5, score=score, **logged, **variances)
 
 
 def test_page_of_the_paper_is_filled_from_results(tmp_path: Path):
     """Every table has its place, with the numbers of the files or how to get them."""
     page = tables.PAGE.read_text()
-    assert tables.filled(page, tmp_path).count("Not run yet: `sas-study run") == 11
+    assert tables.filled(page, tmp_path).count("Not run yet: `sas-study run") == 16
     for study in ("ours", "paper", "baselines", "assumptions"):
         made_up_results(study).to_csv(tmp_path / f"{study}.csv.gz", index=False)
     filled = tables.filled(page, tmp_path)
@@ -97,4 +101,18 @@ def test_page_of_the_paper_is_filled_from_results(tmp_path: Path):
     assert f"{maze} -0.500 ± 0.000 | -0.250 ± 0.000 |" in filled
     assert f"{maze} none | 0.500 ± 0.000 | 7.333 ± 0.667 | 11.00 ± 1.00 |" in filled
     assert "| `SAS/Maze-v0` | SASPG | 11.00 ± 1.00 | 11.00 ± 1.00 | [" in filled
+    assert "| SASPG | 12 | 36 | 0.5385 | [" in filled
+    assert "| `SAS/Maze-v0` | SASPG | 50 | never | never | never |" in filled
+    assert filled.count("| PerEpisode(0.7) | [") == 2
     assert tables.filled(filled, tmp_path) == filled
+
+
+def test_page_of_the_paper_takes_a_part_of_a_study(tmp_path: Path):
+    """Results without SAS-Q, or of one seed, fill what they can."""
+    page = tables.PAGE.read_text()
+    results = made_up_results("paper")
+    part = results[results.label != "SASQ"].groupby(["variant", "label"]).head(3)
+    part.to_csv(tmp_path / "paper.csv.gz", index=False)
+    filled = tables.filled(page, tmp_path)
+    assert "10.00 ± nan" not in filled
+    assert "| `SAS/SanFrancisco-v0` | 0.2 | 10.00 | 10.00 | 20.00 | 1 |" in filled

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from sas_agents.study.statistics import final_rows
+from sas_agents.study.statistics import aggregate_table, efficiency_table, final_rows
 
 HERE = Path(__file__).parent
 PAGE = HERE / "README.md"
@@ -33,9 +33,11 @@ class Table(NamedTuple):
 
 def spread(values: pd.Series) -> str:
     """Return mean and standard deviation over seeds as a text."""
+    if not len(values):
+        return "-"
     digits = 2 if abs(values.mean()) >= 10 else 3
-    deviation = values.std(ddof=1) if len(values) > 1 else np.nan
-    return f"{values.mean():.{digits}f} ± {deviation:.{digits}f}"
+    mean = f"{values.mean():.{digits}f}"
+    return f"{mean} ± {values.std(ddof=1):.{digits}f}" if len(values) > 1 else mean
 
 
 def of_task(group: pd.DataFrame) -> dict[str, object]:
@@ -68,13 +70,18 @@ def against_sas_q(results: pd.DataFrame) -> Rows:
             label: runs.mean_return.to_numpy() for label, runs in group.groupby("label")
         }
         row = of_task(group)
+        if "SASQ" not in by_label:
+            continue
         for label in ("SASPG", "SASNPG"):
+            if label not in by_label:
+                continue
             low, high = difference_interval(by_label[label], by_label["SASQ"])
             gaps = by_label[label][:, None] - by_label["SASQ"]
             row[f"{label} less SASQ"] = f"[{low:.3f}, {high:.3f}]"
             row[f"P({label} > SASQ)"] = f"{np.heaviside(gaps, 0.5).mean():.2f}"
         for label in ("SASPG", "SASNPG", "SASQ"):
-            row[f"sd of {label}"] = f"{by_label[label].std(ddof=1):.3f}"
+            if len(by_label.get(label, ())) > 1:
+                row[f"sd of {label}"] = f"{by_label[label].std(ddof=1):.3f}"
         rows.append(row)
     return rows
 
@@ -181,6 +188,57 @@ def assumptions(results: pd.DataFrame) -> Rows:
     return rows
 
 
+def memory(results: pd.DataFrame) -> Rows:
+    """Return what an agent of one loop gains by seeing the mask, and by a memory."""
+    rows = []
+    for _, group in final_rows(results).groupby(TASK, sort=False):
+        by_label = {
+            label: runs.mean_return.to_numpy() for label, runs in group.groupby("label")
+        }
+        row = of_task(group)
+        for more, less in (
+            ("MaskedPPO, sees the mask", "MaskedPPO"),
+            ("MaskedRecurrentPPO", "MaskedPPO"),
+            ("MaskedRecurrentPPO", "MaskedPPO, sees the mask"),
+        ):
+            if {more, less} <= by_label.keys():
+                low, high = difference_interval(by_label[more], by_label[less])
+                row[f"{more} less {less}"] = f"[{low:.2f}, {high:.2f}]"
+        rows.append(row)
+    return rows
+
+
+def aggregates(results: pd.DataFrame) -> Rows:
+    """Return the interquartile mean score over all tasks, with its interval."""
+    return [
+        {
+            "agent": row.algorithm,
+            "tasks": row.tasks,
+            "runs": row.runs,
+            "interquartile mean score": f"{row['IQM score']:.4f}",
+            "95 % interval": f"[{row.low:.4f}, {row.high:.4f}]",
+        }
+        for _, row in aggregate_table(results).iterrows()
+    ]
+
+
+def efficiency(results: pd.DataFrame) -> Rows:
+    """Return the steps to shares of the optimum at availability 0.8."""
+    table = efficiency_table(results[results.variant == "0.8"])
+    return [
+        {
+            "environment": f"`{row.environment}`",
+            "agent": row.algorithm,
+            **{
+                name: f"{row[name]:,.0f}" if np.isfinite(row[name]) else "never"
+                for name in table.columns
+                if name.startswith("steps to")
+            },
+        }
+        for _, row in table.iterrows()
+    ]
+
+
 TABLES = {
     "returns, ours": Table("ours", returns),
     "returns, paper": Table("paper", returns),
@@ -193,11 +251,18 @@ TABLES = {
     "weights, paper": Table("paper", weights),
     "baselines": Table("baselines", baselines),
     "assumptions": Table("assumptions", assumptions),
+    "memory": Table("assumptions", memory),
+    "aggregates, ours": Table("ours", aggregates),
+    "efficiency, ours": Table("ours", efficiency),
+    "aggregates, paper": Table("paper", aggregates),
+    "efficiency, paper": Table("paper", efficiency),
 }
 
 
 def markdown(rows: Rows) -> str:
     """Return rows as a table."""
+    if not rows:
+        return "None of these agents has results yet."
     columns = list(dict.fromkeys(name for row in rows for name in row))
     lines = [columns, ["---"] * len(columns)]
     lines += [[str(row.get(name, "-")) for name in columns] for row in rows]

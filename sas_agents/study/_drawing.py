@@ -44,7 +44,7 @@ def grid(
     """
     tasks = list(dict.fromkeys(zip(results.environment, results.variant, strict=True)))
     environments = list(results.environment.unique())
-    variants = sorted(results.variant.unique(), reverse=True)
+    variants = sorted(results.variant.unique(), key=_place)
     if 2 * len(tasks) > len(environments) * len(variants):
         cells = [(e, v) for v in variants for e in environments]
         num_columns = len(environments)
@@ -74,6 +74,14 @@ def grid(
                 yield axes, results[chosen & (results.variant == variant)]
 
     return figure, panels()
+
+
+def _place(variant: str) -> tuple[float, str]:
+    """Return what sorts variants: availabilities, the highest first, then others."""
+    try:
+        return -float(variant.partition(",")[0]), variant
+    except ValueError:
+        return np.inf, variant
 
 
 def draw_band(
@@ -127,12 +135,16 @@ def with_legend(figure: Figure) -> Figure:
         entries.values(),
         entries.keys(),
         loc="outside lower center",
-        # An entry with its line is about this many inches wide.
-        ncols=max(int(figure.get_figwidth() / 1.7), 1),
+        ncols=max(int(figure.get_figwidth() / _legend_width(list(entries))), 1),
         frameon=False,
         handlelength=3.2,
     )
     return figure
+
+
+def _legend_width(labels: list[str]) -> float:
+    """Return about how many inches the widest entry of a legend takes with its line."""
+    return 0.8 + 0.085 * max(map(len, labels), default=0)
 
 
 def short_name(environment: str) -> str:

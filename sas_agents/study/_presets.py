@@ -20,7 +20,7 @@ def load_presets(name: str | Path = "ours") -> dict[str, dict[str, dict[str, Any
 
     Returns:
         By environment id and algorithm: `arguments`, and perhaps `policy` and `source`
-        (where they come from).
+        (where they come from); or `same_as`, the algorithm whose arguments it shares.
     """
     path = Path(name)
     if not path.exists():
@@ -62,8 +62,11 @@ def preset(env_id: str, algorithm: str, name: str | Path = "ours") -> dict[str, 
     presets = load_presets(name)
     general = presets.get("any", {}).get(algorithm, {})
     special = presets.get(env_id, {}).get(algorithm, {})
+    table = {**general, **special}
+    if "same_as" in table:
+        return {**preset(env_id, table["same_as"], name), "source": table["source"]}
     arguments = {**general.get("arguments", {}), **special.get("arguments", {})}
-    return {**general, **special, "arguments": arguments}
+    return {**table, "arguments": arguments}
 
 
 def from_preset(

@@ -1,9 +1,15 @@
-"""Searching for settings with Optuna, by any number of processes on one storage."""
+"""Searching for settings with Optuna, by any number of processes on one storage.
 
+A search starts with the settings that the study has, tries others, and lets the best of
+them and the first ones play again on seeds that none has seen: so what it returns is
+not worse than what it started from, nor is it only the luckiest of many.
+"""
+
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -33,6 +39,8 @@ class Search:
         storage: A file, which processes and machines may share, or a database's URL.
         sampler: How settings are chosen.
         pruner: Whether bad trials end early, by successive halving.
+        num_finalists: How many of the best play again, beside the first settings.
+        final_seeds: Seeds of that, which decides.
     """
 
     label: str
@@ -43,6 +51,8 @@ class Search:
     storage: str
     sampler: Sampler = "random"
     pruner: Pruner = "none"
+    num_finalists: int = 4
+    final_seeds: tuple[int, ...] = ()
 
     @property
     def name(self) -> str:
@@ -58,10 +68,7 @@ class Search:
         optuna.logging.set_verbosity(optuna.logging.WARNING)
         samplers: dict[str, Callable[[], Any]] = {
             "random": optuna.samplers.RandomSampler,
-            # Others are sampling at the same time: do not choose what they try.
-            "tpe": lambda: optuna.samplers.TPESampler(
-                multivariate=True, constant_liar=True
-            ),
+            "tpe": _tpe_sampler,
         }
         pruners: dict[str, Callable[[], Any]] = {
             "none": optuna.pruners.NopPruner,
@@ -84,6 +91,34 @@ class Search:
     def num_finished(self) -> int:
         """Return the number of trials that came to an end."""
         return sum(trial.state.is_finished() for trial in self.open().trials)
+
+    def completed(self) -> "list[optuna.trial.FrozenTrial]":
+        """Return the trials that were not pruned and did not fail, best first."""
+        trials = [t for t in self.open().trials if t.state.name == "COMPLETE"]
+        return sorted(trials, key=lambda trial: -float(trial.value or 0.0))
+
+    def has_start(self) -> bool:
+        """Whether the settings that the search starts from were tried."""
+        return any(not trial.user_attrs["arguments"] for trial in self.completed())
+
+    def finalists(self) -> "list[optuna.trial.FrozenTrial]":
+        """Return the best trials, and the one of the settings it started from."""
+        trials = self.completed()
+        start = [t for t in trials if not t.user_attrs["arguments"]][:1]
+        best = trials[: self.num_finalists]
+        return best + [trial for trial in start if trial not in best]
+
+
+def _tpe_sampler() -> "optuna.samplers.TPESampler":
+    import optuna
+
+    with warnings.catch_warnings():  # Of arguments that may change.
+        warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+        return optuna.samplers.TPESampler(
+            multivariate=True,
+            group=True,  # The first trial has no parameters.
+            constant_liar=True,  # Others sample at the same time: not what they try.
+        )
 
 
 def open_storage(storage: str) -> Any:
@@ -111,17 +146,22 @@ def searches(
             if environment.availabilities:
                 arguments["availability"] = settings.availability
             run = study.make_run(environment, arguments, algorithm, seed=0)
-            first = settings.first_seed
+            seeds = range(
+                settings.first_seed,
+                settings.first_seed + settings.num_seeds + settings.num_final_seeds,
+            )
             found.append(
                 Search(
                     label=algorithm.name,
                     run=run,
                     ranges=algorithm.search,
-                    seeds=tuple(range(first, first + settings.num_seeds)),
+                    seeds=tuple(seeds[: settings.num_seeds]),
                     objective=settings.objective,
                     storage=storage,
                     sampler=sampler,
                     pruner=pruner,
+                    num_finalists=settings.num_finalists,
+                    final_seeds=tuple(seeds[settings.num_seeds :]),
                 )
             )
     if not found:
@@ -149,45 +189,77 @@ def run_search(
         A line per search and one per trial that raised an error; and how many searches
         have a best setting.
     """
+    backend = backend or Backend()
+    messages = _map(backend, run_trial, _trials(todo, num_trials), "trial", progress)
+    messages += _map(backend, run_final, _finals(todo), "final", progress)
+    num_written = 0
+    for search in todo:
+        if search.completed():
+            messages.append(write_best(search, output))
+            num_written += 1
+        else:
+            messages.append(f"{search.name}: no trial was completed, nothing written")
+    return messages, num_written
+
+
+def _map(
+    backend: Backend,
+    function: Callable[[Any], None],
+    jobs: list[Any],
+    unit: str,
+    progress: bool,
+) -> list[str]:
+    """Work jobs off, each of which begins with its search; return what failed."""
     from tqdm import tqdm
 
-    # Interleaved, so that an interrupted search has something of everything.
-    starts = [search.num_finished() for search in todo]
-    jobs = [
-        (num_trials, search)
+    messages = []
+    with tqdm(total=len(jobs), unit=unit, disable=not progress) as bar:
+        for outcome in backend.map(function, jobs):
+            if outcome.error is not None:
+                label = outcome.item.search.name
+                messages.append(f"a {unit} of {label} failed: {outcome.error!r}")
+            bar.update()
+    return messages
+
+
+class TrialJob(NamedTuple):
+    """A trial to be made, if the storage does not hold enough of them by then."""
+
+    search: Search
+    num_trials: int
+    is_start: bool = False
+    """Whether to try what the search starts from: nothing is sampled or pruned."""
+
+
+def _trials(todo: list[Search], num_trials: int) -> list[TrialJob]:
+    """Return what is missing, interleaved: if interrupted, there is some of each."""
+    jobs = [TrialJob(search, num_trials, True) for search in todo]
+    jobs = [job for job in jobs if not job.search.has_start()]
+    starts = [max(search.num_finished(), 1) for search in todo]
+    return jobs + [
+        TrialJob(search, num_trials)
         for index in range(num_trials)
         for search, start in zip(todo, starts, strict=True)
         if index >= start
     ]
-    messages, num_written = [], 0
-    with tqdm(total=len(jobs), unit="trial", disable=not progress) as bar:
-        for outcome in (backend or Backend()).map(run_trial, jobs):
-            if outcome.error is not None:
-                label = outcome.item[1].name
-                messages.append(f"a trial of {label} failed: {outcome.error!r}")
-            bar.update()
-    for search in todo:
-        best = best_trial(search)
-        if best is None:
-            messages.append(f"{search.name}: no trial was completed, nothing written")
-        else:
-            messages.append(write_best(search, best, output))
-            num_written += 1
-    return messages, num_written
 
 
-def run_trial(job: tuple[int, Search]) -> None:
+def run_trial(job: TrialJob) -> None:
     """Try one setting, and put its score into the storage.
 
     Nothing is left to do where other commands on the same storage have tried enough.
     """
-    num_trials, search = job
-    if search.num_finished() >= num_trials:
+    search = job.search
+    if job.is_start and search.has_start():
         return
-    search.open().optimize(lambda trial: objective(trial, search), n_trials=1)
+    if not job.is_start and search.num_finished() >= job.num_trials:
+        return
+    search.open().optimize(
+        lambda trial: objective(trial, search, job.is_start), n_trials=1
+    )
 
 
-def objective(trial: "optuna.Trial", search: Search) -> float:
+def objective(trial: "optuna.Trial", search: Search, is_start: bool = False) -> float:
     """Return the mean score of sampled settings over the seeds of a search."""
     import optuna
 
@@ -195,30 +267,80 @@ def objective(trial: "optuna.Trial", search: Search) -> float:
         # The trial's number, which the storage gives out, says what is tried: processes
         # and continued searches never repeat each other, and a search can be repeated.
         trial.study.sampler = optuna.samplers.RandomSampler(seed=trial.number)
-    sampled = {
-        name: suggest(trial, name, search_range)
-        for name, search_range in search.ranges.items()
-    }
+    ranges = {} if is_start else search.ranges
+    sampled = {name: suggest(trial, name, ranges[name]) for name in ranges}
     trial.set_user_attr("arguments", sampled)
-    arguments = {**search.run.arguments, **sampled}
     values: list[float] = []
     for number, seed in enumerate(search.seeds):
-        curve: list[float] = []
 
         def report(step: int, score: float, number: int = number) -> None:
-            curve.append(score)  # noqa: B023  # Called before the next seed starts.
             if step == 0:  # Untrained, and the step of the last seed's end.
                 return
             mean = float(np.mean([*values, score]))
             trial.report(mean, number * search.run.num_steps + step)
-            if trial.should_prune():
+            if not is_start and trial.should_prune():
                 raise optuna.TrialPruned
 
-        execute(replace(search.run, arguments=arguments, seed=seed), report)
-        values.append(
-            float(np.mean(curve)) if search.objective == "area" else curve[-1]
-        )
+        values.append(score_of(search, sampled, seed, report))
     return float(np.mean(values))
+
+
+def score_of(
+    search: Search,
+    sampled: dict[str, Any],
+    seed: int,
+    report: Callable[[int, float], None] | None = None,
+) -> float:
+    """Run one seed with sampled settings; return what the search maximises."""
+    curve: list[float] = []
+
+    def watch(step: int, score: float) -> None:
+        curve.append(score)
+        if report is not None:
+            report(step, score)
+
+    arguments = {**search.run.arguments, **sampled}
+    execute(replace(search.run, arguments=arguments, seed=seed), watch)
+    return float(np.mean(curve)) if search.objective == "area" else curve[-1]
+
+
+class FinalJob(NamedTuple):
+    """A finalist to be played on one of the seeds that decide."""
+
+    search: Search
+    number: int
+    """The number of its trial."""
+    arguments: dict[str, Any]
+    seed: int
+
+    @property
+    def name(self) -> str:
+        """Name of its score in the storage."""
+        return f"final score of trial {self.number}, seed {self.seed}"
+
+
+def _finals(todo: list[Search]) -> list[FinalJob]:
+    """Return what the storage does not hold yet."""
+    return [
+        job
+        for search in todo
+        for trial in search.finalists()
+        for job in _finals_of(search, trial)
+        if job.name not in search.open().user_attrs
+    ]
+
+
+def _finals_of(search: Search, trial: "optuna.trial.FrozenTrial") -> list[FinalJob]:
+    arguments = trial.user_attrs["arguments"]
+    return [
+        FinalJob(search, trial.number, arguments, seed) for seed in search.final_seeds
+    ]
+
+
+def run_final(job: FinalJob) -> None:
+    """Play a finalist on one seed, and put the score into the storage."""
+    score = score_of(job.search, job.arguments, job.seed)
+    job.search.open().set_user_attr(job.name, score)
 
 
 def suggest(trial: "optuna.Trial", name: str, search_range: Any) -> Any:
@@ -233,20 +355,29 @@ def suggest(trial: "optuna.Trial", name: str, search_range: Any) -> Any:
     return f"lin_{value:.6g}" if "schedule" in search_range else value
 
 
-def best_trial(search: Search) -> "optuna.trial.FrozenTrial | None":
-    """Return the trial with the highest score, if any was completed."""
-    trials = [trial for trial in search.open().trials if trial.value is not None]
-    completed = [trial for trial in trials if trial.state.name == "COMPLETE"]
-    return max(completed, key=lambda trial: float(trial.value or 0.0), default=None)
+def final_score(search: Search, trial: "optuna.trial.FrozenTrial") -> float:
+    """Return the score that decides: the mean over the final seeds, if there are any.
+
+    A finalist that did not come through all of them is behind all that did.
+    """
+    if not search.final_seeds:
+        return float(trial.value or 0.0)
+    kept = search.open().user_attrs
+    scores = [kept.get(job.name, -np.inf) for job in _finals_of(search, trial)]
+    return float(np.mean(scores))
 
 
-def write_best(search: Search, best: "optuna.trial.FrozenTrial", output: Path) -> str:
+def write_best(search: Search, output: Path) -> str:
     """Write the best settings of a search into a preset file, and say what they are."""
-    run = search.run
+    run, finalists = search.run, search.finalists()
+    best = max(finalists, key=lambda trial: final_score(search, trial))
+    start = [t for t in finalists if not t.user_attrs["arguments"]]
+    compared = f" ({final_score(search, start[0]):.4f} before)" if start else ""
+    seeds = search.final_seeds or search.seeds
     source = (
         f"best of {search.num_finished()} settings ({search.sampler} sampling, pruner "
-        f"{search.pruner}), score {best.value:.4f} over {len(search.seeds)} seeds, "
-        f"{run.num_steps} steps in {run.num_envs} environments, "
+        f"{search.pruner}), score {final_score(search, best):.4f}{compared} over "
+        f"{len(seeds)} seeds, {run.num_steps} steps in {run.num_envs} environments, "
         f"{run.environment_arguments}"
     )
     entry = {

@@ -117,6 +117,10 @@ class SearchSettings:
         num_trials: Settings to try, for each algorithm and environment.
         num_seeds: Seeds of each setting; they differ from those of the runs.
         first_seed: The first of them.
+        num_finalists: How many of the best settings are played again in the end,
+            beside those that the search started from.
+        num_final_seeds: Seeds of that, which follow; their mean decides. With 0 the
+            best of the settings tried is taken as it is.
         availability: Where to search.
         objective: `"final"`, the last evaluation, or `"area"`, the mean of the curve.
     """
@@ -124,12 +128,18 @@ class SearchSettings:
     num_trials: int = 60
     num_seeds: int = 1
     first_seed: int = 10_000
+    num_finalists: int = 4
+    num_final_seeds: int = 5
     availability: float = 0.8
     objective: str = "final"
 
     def __post_init__(self) -> None:
         check_types(self)
-        check_counts(self, "num_trials", "num_seeds")
+        check_counts(self, "num_trials", "num_seeds", "num_finalists")
+        if self.num_final_seeds < 0:
+            raise ValueError(
+                f"num_final_seeds must be at least 0, got {self.num_final_seeds}"
+            )
         check_availability("availability", self.availability)
         if self.objective not in ("final", "area"):
             raise ValueError(
@@ -154,7 +164,8 @@ class Study:
         description: What the study is for.
         num_steps: Steps to learn from, of all environments in parallel together.
         num_envs: Environments in parallel.
-        num_seeds: Number of seeds; they are 0, 1, 2, ...
+        num_seeds: Number of seeds.
+        first_seed: The first of them; the others follow.
         evaluation: See `Evaluation`.
         search: See `SearchSettings`.
     """
@@ -165,12 +176,15 @@ class Study:
     num_steps: int = 300_000
     num_envs: int = 64
     num_seeds: int = 5
+    first_seed: int = 0
     evaluation: Evaluation = field(default_factory=Evaluation)
     search: SearchSettings = field(default_factory=SearchSettings)
 
     def __post_init__(self) -> None:
         check_types(self)
         check_counts(self, "num_steps", "num_envs", "num_seeds")
+        if self.first_seed < 0:
+            raise ValueError(f"first_seed must be at least 0, got {self.first_seed}")
         for kind, names in (
             ("algorithm", [entry.name for entry in self.algorithms]),
             ("environment", [entry.id for entry in self.environments]),
@@ -197,7 +211,8 @@ class Study:
         for environment in self.environments:
             for arguments in environment.variants():
                 for algorithm in self.algorithms:
-                    for seed in range(algorithm.num_seeds or self.num_seeds):
+                    for index in range(algorithm.num_seeds or self.num_seeds):
+                        seed = self.first_seed + index
                         run = self.make_run(environment, arguments, algorithm, seed)
                         yield Labelled(algorithm.name, run)
 

@@ -168,19 +168,23 @@ def performance_profiles(results: pd.DataFrame) -> Figure:
 def score_intervals(results: pd.DataFrame) -> Figure:
     """Draw interquartile means and probabilities of improvement, with intervals."""
     means, improvements = aggregate_table(results), improvement_table(results)
+    pairs = [
+        f"{x} over {y}" for x, y in zip(improvements.X, improvements.Y, strict=True)
+    ]
     height = 1.2 + 0.32 * max(len(means), len(improvements))
-    figure = Figure(figsize=(8.5, height), layout="constrained")
+    # The names stand beside the panels, and long ones must leave them their width.
+    names = sum(max(map(len, of), default=0) for of in (means.algorithm, pairs))
+    figure = Figure(figsize=(5.5 + 0.075 * names, height), layout="constrained")
     left, right = figure.subplots(1, 2)
     looks = styles(list(results.label.unique()))
     colors = [looks[label].color for label in means.algorithm]
     _draw_intervals(left, means, "IQM score", list(means.algorithm), colors)
-    pairs = [
-        f"{x} over {y}" for x, y in zip(improvements.X, improvements.Y, strict=True)
-    ]
     _draw_intervals(right, improvements, "P(X > Y)", pairs, ["black"] * len(pairs))
-    left.set(title="Interquartile mean of the score", xlabel="score")
+    left.set_title("Interquartile mean of the score", fontsize="medium")
+    left.set_xlabel("score")
     right.axvline(0.5, color="0.4", ls=":", lw=1)
-    right.set(title="Probability of improvement", xlim=(-0.03, 1.03), xlabel="P(X > Y)")
+    right.set_title("Probability of improvement", fontsize="medium")
+    right.set(xlim=(-0.03, 1.03), xlabel="P(X > Y)")
     return figure
 
 

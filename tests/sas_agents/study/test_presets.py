@@ -84,3 +84,22 @@ def test_class_without_presets_is_refused() -> None:
     """The message names the classes that have presets."""
     with pytest.raises(ValueError, match="int has no presets: they exist for"):
         from_preset(int, "SAS/Maze-v0", None)
+
+
+def test_same_as_shares_arguments_but_not_the_source(tmp_path: Path) -> None:
+    """An algorithm that shares another's settings follows them to every environment."""
+    path = tmp_path / "mine.toml"
+    path.write_text(
+        '[any.MaskedPPO]\nsource = "by hand"\narguments = { n_steps = 32 }\n'
+        '[any.MaskablePPO]\nsource = "as MaskedPPO"\nsame_as = "MaskedPPO"\n'
+        '["SAS/Maze-v0".MaskedPPO]\nsource = "found"\narguments = { n_epochs = 4 }\n'
+    )
+    for env_id, expected in (
+        ("SAS/SanFrancisco-v0", {"n_steps": 32}),
+        ("SAS/Maze-v0", {"n_steps": 32, "n_epochs": 4}),
+    ):
+        entry = preset(env_id, "MaskablePPO", path)
+        assert entry["arguments"] == expected
+        assert entry["source"] == "as MaskedPPO"
+    shipped = preset("SAS/Maze-v0", "MaskablePPO")["arguments"]
+    assert shipped == preset("SAS/Maze-v0", "MaskedPPO")["arguments"]

@@ -1,14 +1,23 @@
 """Searches: sampling, resuming, pruning, sharing, and the presets they write."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import optuna
 import pytest
 
-from sas_agents.study import Backend, Study, load_presets, load_study, preset
+from sas_agents.study import (
+    Backend,
+    Run,
+    Study,
+    _search,
+    load_presets,
+    load_study,
+    preset,
+)
 from sas_agents.study._backends import Outcome
-from sas_agents.study._search import Search, run_search, run_trial, searches
+from sas_agents.study._search import Search, TrialJob, run_search, run_trial, searches
 
 
 class InProcess(Backend):
@@ -22,7 +31,17 @@ class InProcess(Backend):
 @pytest.fixture
 def study(tiny_file: Path) -> Study:
     study = load_study(tiny_file).part(availabilities=[0.8])
-    return replace(study, num_steps=200)
+    search = replace(study.search, num_final_seeds=0)
+    return replace(study, num_steps=200, search=search)
+
+
+def play_scores(monkeypatch: pytest.MonkeyPatch, score: Callable[[Run], float]) -> None:
+    """Replace runs by a score of their settings and seed."""
+
+    def execute(run: Run, report: Callable[[int, float], None]) -> None:
+        report(run.num_steps, score(run))
+
+    monkeypatch.setattr(_search, "execute", execute)
 
 
 def make_searches(study: Study, tmp_path: Path, **options: str) -> list[Search]:
@@ -41,11 +60,17 @@ def test_search_writes_its_best_settings_as_presets(
         assert len(trials) == 3
         best = max(trials, key=lambda trial: trial.value or 0.0)
         entry = preset("SAS/SanFrancisco-v0", search.label, output)
-        assert best.user_attrs["arguments"].items() <= entry["arguments"].items()
+        assert entry["arguments"] == {
+            **search.run.arguments,
+            **best.user_attrs["arguments"],
+        }
         assert "best of 3 settings (random sampling" in entry["source"]
+        for trial in trials[1:]:
+            assert set(trial.user_attrs["arguments"]) == set(search.ranges)
+            rate = str(trial.user_attrs["arguments"]["learning_rate"])
+            assert 0.001 <= float(rate.removeprefix("lin_")) <= 1.0
     found = load_presets(output)["SAS/SanFrancisco-v0"]["SASQ"]["arguments"]
     assert found["learning_starts"] == 100
-    assert 0.001 <= float(found["learning_rate"].removeprefix("lin_")) <= 0.2
     # And a study can use it.
     algorithm = replace(study.algorithms[1], preset=str(output), arguments={})
     run = replace(study, algorithms=(algorithm,)).runs()[0].run
@@ -62,7 +87,7 @@ def test_search_goes_on_where_it_was(study: Study, tmp_path: Path) -> None:
     run_search(todo, 4, output, InProcess(), progress=False)
     finished = [trial for trial in todo[0].open().trials if trial.state.is_finished()]
     assert len(finished) == 4
-    assert len({trial.params["learning_rate"] for trial in finished}) == 4
+    assert len({trial.params.get("learning_rate") for trial in finished}) == 4
 
 
 def test_two_processes_share_one_storage(study: Study, tmp_path: Path) -> None:
@@ -79,9 +104,9 @@ def test_halving_ends_bad_trials_early(
 ) -> None:
     """A pruned trial has fewer evaluations, and is never the best one."""
     (search, _) = make_searches(study, tmp_path, pruner="halving")
-    run_trial((1, search))
+    run_trial(TrialJob(search, 1))
     monkeypatch.setattr(optuna.Trial, "should_prune", lambda _: True)
-    run_trial((2, search))
+    run_trial(TrialJob(search, 2))
     first, second = search.open().trials
     assert (first.state.name, second.state.name) == ("COMPLETE", "PRUNED")
     assert len(first.intermediate_values) == 3
@@ -117,11 +142,11 @@ def test_two_commands_try_different_settings(study: Study, tmp_path: Path) -> No
     (search, _) = make_searches(study, tmp_path)
     for _ in range(2):  # Each command works its jobs off, one after the other.
         for _ in range(3):
-            run_trial((3, search))
+            run_trial(TrialJob(search, 3))
     trials = search.open().trials
     assert len({trial.params["learning_rate"] for trial in trials}) == 3
     again = make_searches(study, tmp_path / "elsewhere")[0]
-    run_trial((1, again))
+    run_trial(TrialJob(again, 1))
     assert again.open().trials[0].params == trials[0].params
 
 
@@ -152,7 +177,86 @@ def test_reports_of_several_seeds_follow_each_other(
 ) -> None:
     """Each has the mean over the seeds up to it, and no step is reported twice."""
     (search, _) = make_searches(study, tmp_path, pruner="halving")
-    run_trial((1, replace(search, seeds=(7, 8))))
+    run_trial(TrialJob(replace(search, seeds=(7, 8)), 1))
     (trial,) = replace(search, seeds=(7, 8)).open().trials
     assert list(trial.intermediate_values) == [66, 133, 200, 266, 333, 400]
     assert trial.value == pytest.approx(trial.intermediate_values[400])
+
+
+def test_search_returns_nothing_worse_than_its_start(
+    study: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The study's own settings are tried, are not pruned, and win if they are best."""
+    monkeypatch.setattr(optuna.Trial, "should_prune", lambda _: True)
+    (search, _) = make_searches(study, tmp_path, pruner="halving")
+    play_scores(monkeypatch, lambda run: float("learning_rate" not in run.arguments))
+    output = tmp_path / "mine.toml"
+    run_search([search], 4, output, InProcess(), progress=False)
+    states = [trial.state.name for trial in search.open().trials]
+    assert states == ["COMPLETE", "PRUNED", "PRUNED", "PRUNED"]
+    entry = preset("SAS/SanFrancisco-v0", "SASPG", output)
+    assert entry["arguments"] == search.run.arguments
+
+
+def test_start_is_made_up_for(
+    study: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A worker that was killed with the first trial leaves a search without it."""
+    (search, _) = make_searches(study, tmp_path)
+    play_scores(monkeypatch, lambda _: 0.0)
+    search.open().ask()  # What the killed worker was trying.
+    run_trial(TrialJob(search, 2))
+    assert not search.has_start()
+    for _ in range(2):
+        run_search([search], 2, tmp_path / "mine.toml", InProcess(), progress=False)
+        assert search.has_start()
+        assert search.num_finished() == 2
+
+
+def test_finals_decide_on_seeds_that_no_trial_had(
+    study: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The luckiest trial loses to a finalist that is better on other seeds."""
+    settings = replace(study.search, num_finalists=2, num_final_seeds=3)
+    (search, _) = make_searches(replace(study, search=settings), tmp_path)
+    assert not set(search.seeds) & set(search.final_seeds)
+    played: list[int] = []
+
+    def score(run: Run) -> float:
+        rate = run.arguments.get("learning_rate", 0.0)
+        if run.seed in search.seeds:
+            return float(rate)
+        played.append(run.seed)
+        return -float(rate)
+
+    play_scores(monkeypatch, score)
+    output = tmp_path / "mine.toml"
+    for _ in range(2):  # What the storage holds is not played again.
+        run_search([search], 5, output, InProcess(), progress=False)
+        # The start is the worst by its trial, is there all the same, and wins.
+        assert sorted(played) == sorted(3 * list(search.final_seeds))
+    entry = preset("SAS/SanFrancisco-v0", "SASPG", output)
+    assert "learning_rate" not in entry["arguments"]
+    assert "over 3 seeds" in entry["source"]
+
+
+def test_finalist_that_fails_does_not_win(
+    study: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A finalist without a score on every final seed is behind the others."""
+    settings = replace(study.search, num_finalists=3, num_final_seeds=2)
+    (search, _) = make_searches(replace(study, search=settings), tmp_path)
+    play_scores(monkeypatch, lambda run: run.arguments.get("learning_rate", 0.0))
+    output = tmp_path / "mine.toml"
+    monkeypatch.setattr(
+        _search,
+        "run_final",
+        lambda job: (
+            search.open().set_user_attr(job.name, 1.0)
+            if job.seed == search.final_seeds[0] or not job.arguments
+            else None
+        ),
+    )
+    run_search([search], 5, output, InProcess(), progress=False)
+    entry = preset("SAS/SanFrancisco-v0", "SASPG", output)
+    assert "learning_rate" not in entry["arguments"]
