@@ -144,9 +144,11 @@ def against_dqn() -> Iterator[Comparison]:
     for num_envs in (64, 1):
         env = make_vec_env(MAP, num_envs, seed=0)
         peer_env = sb3_make_vec_env(MAP, num_envs, seed=0, wrapper_class=RepairAction)
+        # Stable-Baselines3's DQN is not double.
+        sasq = SASQ("MlpPolicy", env, **DQN_SETTINGS, double_q=False)
         yield Comparison(
             f"SASQ / DQN at equal settings, {MAP}, num_envs={num_envs}",
-            partial(training_speed, SASQ("MlpPolicy", env, **DQN_SETTINGS), PEER_TURN),
+            partial(training_speed, sasq, PEER_TURN),
             partial(
                 training_speed,
                 DQN("MultiInputPolicy", peer_env, **DQN_SETTINGS),
