@@ -9,6 +9,12 @@ import hypothesis
 import pytest
 
 hypothesis.settings.register_profile("default", deadline=None, max_examples=50)
+# For `tests/benchmarks/mutants.py`, where a failure is enough, and need not be simple.
+hypothesis.settings.register_profile(
+    "mutants",
+    hypothesis.settings.get_profile("default"),
+    phases=[hypothesis.Phase.explicit, hypothesis.Phase.generate],
+)
 hypothesis.settings.load_profile("default")
 
 # These train for long; measuring coverage would add 60 % to their time, and other tests

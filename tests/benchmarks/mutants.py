@@ -172,8 +172,8 @@ def passes(folder: Path, tests: list[str], *options: str) -> bool:
         null = os.open(os.devnull, os.O_WRONLY)
         os.dup2(null, 1)
         os.dup2(null, 2)
-        given = ["-x", "-q", "-p", "no:cacheprovider", *options, *tests]
-        os._exit(int(pytest.main(given)))
+        quick = "-x", "-q", "-p", "no:cacheprovider", "--hypothesis-profile=mutants"
+        os._exit(int(pytest.main([*quick, *options, *tests])))
     deadline = time.monotonic() + TIMEOUT
     while time.monotonic() < deadline:
         done, status = os.waitpid(child, os.WNOHANG)

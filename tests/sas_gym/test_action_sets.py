@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from sas_gym._types import ALL_ENVS
 from sas_gym.action_sets import Explicit, Grouped, Independent, Markov, PerEpisode
 from sas_gym.action_sets._independent import first_member_probs
-from sas_gym.action_sets._sampler import ActionSetSampler
+from sas_gym.action_sets._sampler import ActionSetSampler, hashed_uniforms
 from sas_gym.planning._action_probs import subsets
 
 NUM_DRAWS = 200_000
@@ -138,6 +138,27 @@ def test_markov_starts_and_stays_in_equilibrium():
     for _ in range(3):
         masks = sets.advance(None, None)
     assert_frequencies(counts(masks), expected)
+
+
+def test_markov_numbers_by_hand():
+    """Below 1/2 an action is on. It stays so with 3/4, and turns on with 1/4."""
+    chain = Markov(0.25, 0.25).fit(1, None)
+    last = np.array([[0.1], [0.1], [0.5], [0.5], [0.9]])
+    fresh = np.array([[0.6], [0.9], [0.2], [0.5], [0.25]])
+    expected = [[0.4], [0.8], [0.4], [2 / 3], [0.5]]
+    numbers = chain.next_uniforms(last, fresh)
+    np.testing.assert_allclose(numbers, expected, rtol=1e-15)
+
+
+def test_per_episode_hashes_the_state():
+    """So a seed replays in any version: the episode's number and a stride per state."""
+    sets = PerEpisode(Explicit(np.eye(64), np.full(64, 1 / 64))).fit(64, 10)
+    uniforms = np.random.default_rng(0).random((10, 1))
+    bits = (uniforms * 2.0**53).astype(np.uint64)
+    strides = np.arange(10, dtype=np.uint64) * np.uint64(0xD1342543DE82EF95)
+    expected = (64 * hashed_uniforms(bits[:, 0] + strides)).astype(int)
+    drawn = sets.sets_from(uniforms, np.arange(10), None)
+    np.testing.assert_array_equal(drawn.argmax(axis=1), expected)
 
 
 def test_markov_transition_probabilities():
