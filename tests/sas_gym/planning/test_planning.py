@@ -226,7 +226,7 @@ def test_sampling_errors():
 
 
 def test_value_iteration_keeps_its_tolerance():
-    """Of 1 for ever, discounted by 0.99, 100: a change of 0.1 would leave 10 to come."""
+    """Of 1 for ever, discounted by 0.99: after a change of 0.1 there is 10 to come."""
     loop = TabularSASMDP(np.ones((1, 1, 1)), [[1.0]], 0.5, gamma=0.99)
     assert value_iteration(loop, 0.1).values[0] == pytest.approx(100.0, abs=0.1)
 
