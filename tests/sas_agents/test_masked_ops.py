@@ -297,6 +297,8 @@ def test_mask_bias_removes_unavailable_actions():
     logits = th.tensor([[0.0, 1e30, 0.0], [5.0, 0.0, 5.0]])
     probs = (logits + mask_bias(mask)).softmax(dim=-1)
     assert probs.tolist() == [[0.5, 0.0, 0.5], [0.0, 1.0, 0.0]]
+    # Small differences between the available ones are not lost.
+    assert mask_bias(mask)[mask == 1].tolist() == [0.0] * 3
 
 
 def test_sample_softmax_frequencies_among_three_actions():

@@ -78,6 +78,37 @@ def test_draw_is_the_hash_of_its_place(num_envs):
             rows = draws.advance()
 
 
+@pytest.mark.parametrize("num_envs", [60, 1000])
+def test_others_go_on_when_some_start_again(num_envs):
+    sequence = np.random.SeedSequence(7, spawn_key=(0x5E75,))
+    start = sequence.generate_state(num_envs, np.uint64)
+    draws = Draws(num_envs, seed=7)
+    rows, some = draws.reset_at(), np.arange(num_envs // 2)
+    for step in range(50):
+        np.testing.assert_array_equal(rows[-1], place(start, num_envs - 1, 1, step))
+        np.testing.assert_array_equal(rows[0], place(start, 0, 1 + step // 3, step % 3))
+        rows = draws.advance()
+        if step % 3 == 2:
+            rows[some] = draws.reset_at(some)[: len(some)]
+
+
+def test_list_of_seeds_draws_as_each_alone():
+    together = Draws(2, seed=[5, 7]).reset_at()
+    alone = [Draws(1, seed=seed).reset_at()[0] for seed in (5, 7)]
+    np.testing.assert_array_equal(together, alone)
+
+
+def test_possible_actions_bound_what_is_drawn_ahead():
+    """They may be given at one step and not at the next."""
+    sets = ActionSetSampler(Independent(np.full(4, 0.9)), 4, num_envs=2)
+    sets.seed(0)
+    possible = np.array([[True, False, False, True], [False, True, True, False]])
+    for _ in range(20):
+        assert not (sets.reset_at(ALL_ENVS, None, possible) & ~possible).any()
+        assert not (sets.advance(None, possible) & ~possible).any()
+        assert (sets.advance(None, None) & ~possible).any()
+
+
 @pytest.mark.parametrize("num_envs", [3, 1000])
 @pytest.mark.parametrize(
     "action_sets",

@@ -7,6 +7,7 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import pytest
+from helpers.agents import TAXI
 
 import sas_gym
 from sas_agents.study import Evaluation, Study, execute
@@ -24,7 +25,7 @@ from sas_agents.study._training import played_at_random, reference_returns
 
 # By where the mask is: the environment, its arguments, and a policy for all.
 GUESTS: dict[str, tuple[str, dict[str, Any], str]] = {
-    "info": ("Taxi-v4", {}, "MlpPolicy"),
+    "info": (TAXI, {}, "MlpPolicy"),
     "method": (
         "sb3_contrib.common.envs:InvalidActionEnvDiscrete",
         {"dim": 5, "n_invalid_actions": 3},

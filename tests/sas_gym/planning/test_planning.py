@@ -225,6 +225,28 @@ def test_sampling_errors():
         random_mdp(0, 5, 2).replace(action_sets=SampledSets(np.ones((4, 9, 3), bool)))
 
 
+def test_value_iteration_keeps_its_tolerance():
+    """Of 1 for ever, discounted by 0.99: after a change of 0.1 there is 10 to come."""
+    loop = TabularSASMDP(np.ones((1, 1, 1)), [[1.0]], 0.5, gamma=0.99)
+    assert value_iteration(loop, 0.1).values[0] == pytest.approx(100.0, abs=0.1)
+
+
+def test_value_iteration_without_tolerance():
+    """Where the values are reached exactly, no error need be allowed."""
+    transition = np.array([[[0.0, 1.0]], [[0.0, 1.0]]])
+    step = TabularSASMDP(transition, [[-3.0], [0.0]], 0.5, terminal_states=[1])
+    for gamma in (1.0, 0.5):
+        values = value_iteration(step.replace(gamma=gamma), tolerance=0.0).values
+        assert values.tolist() == [-3.0, 0.0]
+
+
+@given(mdp=mdps)
+def test_impossible_actions_have_no_value(mdp):
+    q_values = policy_iteration(mdp).q_values
+    assert (q_values[~mdp.possible_actions] == -np.inf).all()
+    assert np.isfinite(q_values[mdp.possible_actions]).all()
+
+
 def test_unplannable_errors():
     with pytest.raises(ValueError, match="PerEpisode is outside the SAS-MDP model"):
         optimal_return(gym.make("SAS/BayArea-v0", action_sets=PerEpisode(0.5)))
