@@ -114,15 +114,19 @@ def untrained(results: pd.DataFrame) -> Rows:
 
 
 def saturation(results: pd.DataFrame) -> Rows:
-    """Return the score at a quarter, at half and at the end of the training."""
+    """Return the return in the course of training, and how much it moves.
+
+    The final evaluation is left out: it has other episodes than those before it.
+    """
     rows = []
     chosen = results[results.label.isin(["SASPG", "SASNPG", "SASQ"])]
     for _, group in chosen.groupby([*TASK, "label"], sort=False):
         row = of_task(group) | {"agent": group.label.iloc[0]}
-        for share in (0.25, 0.5, 0.75, 1.0):
-            step = group.step[group.step <= share * group.step.max()].max()
+        end = group.step.max()
+        for share in (0.25, 0.5, 0.75, 0.95):
+            step = group.step[group.step <= share * end].max()
             row[f"{share:.0%}"] = spread(group[group.step == step].mean_return)
-        second_half = group[group.step >= group.step.max() / 2]
+        second_half = group[(group.step >= end / 2) & (group.step < end)]
         along = second_half.groupby("key").mean_return.std(ddof=1).mean()
         row["sd along the second half"] = f"{along:.3f}"
         rows.append(row)

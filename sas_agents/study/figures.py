@@ -12,6 +12,7 @@ from matplotlib.figure import Figure
 
 from sas_agents.study._drawing import (
     BAND,
+    Style,
     draw_band,
     draw_references,
     grid,
@@ -36,8 +37,11 @@ VARIANCES = "train/gradient_variance", "train/gradient_variance_without_baseline
 def learning_curves(results: pd.DataFrame) -> Figure:
     """Draw mean return against steps, with one standard deviation over seeds.
 
-    A row per availability and a column per environment, as in the paper.
+    A row per availability and a column per environment, as in the paper. A final
+    evaluation with more episodes than those before it is left out: other episodes have
+    other luck, and a step at the end would look like learning.
     """
+    results = results[results.num_episodes == results.num_episodes.mode().iloc[0]]
     figure, panels = grid(results, "mean return")
     looks = styles(list(results.label.unique()))
     for axes, task in panels:
@@ -97,14 +101,17 @@ def gradient_variance(results: pd.DataFrame) -> Figure:
 
 
 def performance_by_availability(results: pd.DataFrame) -> Figure:
-    """Draw the final return against availability, with one standard deviation."""
+    """Draw the final return against availability, with one standard deviation.
+
+    Below it the same less the optimum, where that is known: there agents differ.
+    """
     final = final_rows(results)
     final = final[final.availability.notna()]
     environments = list(final.environment.unique())
     looks = styles(list(results.label.unique()))
-    figure = Figure(figsize=(3.2 * len(environments) + 0.6, 3.4), layout="constrained")
-    panels = np.atleast_1d(figure.subplots(1, len(environments)))
-    for axes, environment in zip(panels, environments, strict=True):
+    figure = Figure(figsize=(3.2 * len(environments) + 0.6, 5.4), layout="constrained")
+    panels = figure.subplots(2, len(environments), squeeze=False, sharex="col")
+    for (axes, below), environment in zip(panels.T, environments, strict=True):
         group = final[final.environment == environment]
         known = group.drop_duplicates("availability").sort_values("availability")
         ticks = known.availability.tolist()
@@ -113,31 +120,46 @@ def performance_by_availability(results: pd.DataFrame) -> Figure:
         else:
             axes.plot(ticks, known.optimal, "k-", lw=1, label="optimum")
             axes.plot(ticks, known.random, color="0.4", ls=":", label="random")
-        labels = list(group.label.unique())
-        for i, label in enumerate(labels):
-            returns = group[group.label == label].groupby("availability").mean_return
-            # A little apart, or error bars hide each other.
-            shifted = returns.mean().index + 0.012 * (i - (len(labels) - 1) / 2)
-            axes.errorbar(
-                shifted,
-                returns.mean(),
-                returns.std(ddof=1).fillna(0),
-                label=label,
-                capsize=2,
-                lw=1.3,
-                ms=4,
-                **looks[label]._asdict(),
-            )
-        axes.set(title=short_name(environment), xlabel="availability", xticks=ticks)
+        _draw_by_availability(axes, group, group.mean_return, looks)
+        if group.optimal.notna().all():
+            below.axhline(0, color="black", lw=1)
+            gaps = group.mean_return - group.optimal
+            _draw_by_availability(below, group, gaps, looks)
+        axes.set(title=short_name(environment), xticks=ticks)
         axes.set_xlim(min(ticks) - 0.08, max(ticks) + 0.08)
-        axes.grid(alpha=0.25)
-    panels[0].set_ylabel("final mean return")
+        below.set_xlabel("availability")
+    panels[0, 0].set_ylabel("final mean return")
+    panels[1, 0].set_ylabel("less the optimum")
     return with_legend(figure)
+
+
+def _draw_by_availability(
+    axes: Axes, group: pd.DataFrame, values: pd.Series, looks: dict[str, Style]
+) -> None:
+    labels = list(group.label.unique())
+    for i, label in enumerate(labels):
+        chosen = group.label == label
+        by_availability = values[chosen].groupby(group.availability[chosen])
+        mean, deviation = by_availability.mean(), by_availability.std(ddof=1)
+        axes.errorbar(
+            # A little apart, or error bars hide each other.
+            mean.index + 0.012 * (i - (len(labels) - 1) / 2),
+            mean,
+            deviation.fillna(0),
+            label=label,
+            capsize=2,
+            lw=1.3,
+            ms=4,
+            **looks[label]._asdict(),
+        )
+    axes.grid(alpha=0.25)
 
 
 def performance_profiles(results: pd.DataFrame) -> Figure:
     """Draw the share of runs above each score, with a 95 % bootstrap band."""
-    thresholds = np.linspace(0, 1, 201)
+    # From where the first run drops out: before that every line is at 1.
+    low = np.floor(20 * np.nanmin(final_rows(results).score, initial=1) - 0.5) / 20
+    thresholds = np.linspace(np.clip(low, 0, 0.9), 1.02, 201)
     figure = Figure(figsize=(5.2, 3.6), layout="constrained")
     axes = figure.subplots()
     for label, look in styles(list(results.label.unique())).items():

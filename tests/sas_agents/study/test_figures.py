@@ -30,6 +30,7 @@ def results() -> pd.DataFrame:
                                 "label": label,
                                 "seed": seed,
                                 "step": step,
+                                "num_episodes": 10,
                                 "score": share,
                                 "mean_return": share * optimal,
                                 "optimal": optimal,
@@ -76,6 +77,10 @@ def test_learning_curves_have_means_and_references(results: pd.DataFrame) -> Non
     band = figure.axes[0].collections[0].get_paths()[0].vertices
     at_end = sorted(set(np.asarray(band)[np.asarray(band)[:, 0] == 200, 1].round(6)))
     assert at_end == pytest.approx([80.0, 82.0])
+    # A last evaluation of other episodes is no part of the curve.
+    results.loc[results.step == 200, "num_episodes"] = 1000
+    steps, _ = lines(figures.learning_curves(results).axes[0])["SASPG"]
+    assert steps.tolist() == [0, 100]
 
 
 def test_weights_are_drawn_for_those_who_have_them(results: pd.DataFrame) -> None:
@@ -139,6 +144,9 @@ def test_availability_figure_has_final_returns(results: pd.DataFrame) -> None:
     assert set(bars) == {"SASPG", "SASQ"}
     means = np.asarray(bars["SASQ"][0].get_ydata(), float)
     assert means.tolist() == pytest.approx([21.0, 81.0])
+    below = figures.performance_by_availability(results).axes[2]
+    gaps = {bar.get_label(): bar for bar in below.containers}["SASQ"][0].get_ydata()
+    assert np.asarray(gaps, float).tolist() == pytest.approx([-79.0, -19.0])
 
 
 def test_references_are_drawn_at_one_availability_too(results: pd.DataFrame) -> None:
@@ -152,9 +160,14 @@ def test_profiles_fall_from_one_to_zero(results: pd.DataFrame) -> None:
     """Half of the tasks end near 0.2, half near 0.8."""
     axes = figures.performance_profiles(results).axes[0]
     thresholds, shares = lines(axes)["SASPG"]
-    assert shares[np.isclose(thresholds, 0.1)] == 1
-    assert shares[np.isclose(thresholds, 0.5)] == 0.5
+    assert thresholds[0] == pytest.approx(0.15)
+    assert shares[0] == 1
+    assert shares[np.abs(thresholds - 0.5).argmin()] == 0.5
     assert shares[-1] == 0
+    # Where all are good, the figure shows where they differ.
+    good = results.assign(score=0.96)
+    thresholds, _ = lines(figures.performance_profiles(good).axes[0])["SASPG"]
+    assert thresholds[0] == pytest.approx(0.9)
 
 
 def test_intervals_name_every_algorithm_and_pair(results: pd.DataFrame) -> None:
