@@ -17,7 +17,14 @@ from sas_agents.study import (
     preset,
 )
 from sas_agents.study._backends import Outcome
-from sas_agents.study._search import Search, TrialJob, run_search, run_trial, searches
+from sas_agents.study._search import (
+    Search,
+    TrialJob,
+    is_clearly_more,
+    run_search,
+    run_trial,
+    searches,
+)
 
 
 class InProcess(Backend):
@@ -238,6 +245,42 @@ def test_finals_decide_on_seeds_that_no_trial_had(
     entry = preset("SAS/SanFrancisco-v0", "SASPG", output)
     assert "learning_rate" not in entry["arguments"]
     assert "over 3 seeds" in entry["source"]
+
+
+@pytest.mark.parametrize(
+    ("gains", "wins"), [((0.1, 0.1, 0.1), True), ((1, -1, 1), False)]
+)
+def test_start_stays_unless_a_finalist_is_clearly_better(
+    study: Study,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    gains: tuple[float, ...],
+    wins: bool,
+) -> None:
+    """A gain of 0.1 on every seed is; a mean of 0.33 with an error of 0.67 is not."""
+    settings = replace(study.search, num_finalists=1, num_final_seeds=3)
+    (search, _) = make_searches(replace(study, search=settings), tmp_path)
+
+    def score(run: Run) -> float:
+        if "learning_rate" not in run.arguments:
+            return 0.5
+        if run.seed in search.seeds:
+            return 1.0
+        return 0.5 + gains[search.final_seeds.index(run.seed)]
+
+    play_scores(monkeypatch, score)
+    output = tmp_path / "mine.toml"
+    run_search([search], 2, output, InProcess(), progress=False)
+    entry = preset("SAS/SanFrancisco-v0", "SASPG", output)
+    assert ("learning_rate" in entry["arguments"]) is wins
+    assert ("within two standard errors" in entry["source"]) is not wins
+
+
+def test_is_clearly_more_by_hand():
+    """Differences 1, 2, 3 have the mean 2 and the standard error 1 / sqrt(3) = 0.58."""
+    assert is_clearly_more([1.0, 2.0, 3.0], [0.0, 0.0, 0.0])
+    assert not is_clearly_more([1.0, 2.0, 3.0], [1.0, 1.0, 1.0])
+    assert is_clearly_more([1.0], [0.9])
 
 
 def test_finalist_that_fails_does_not_win(
