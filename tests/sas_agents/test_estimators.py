@@ -279,3 +279,13 @@ def test_double_td_target():
     online = th.tensor([[-INF, -9.0, 0.0], [0.0, -INF, 1.0]])
     target = td_target(th.zeros(2, 1), th.ones(2, 1), 1.0, NEXT_Q, online)
     th.testing.assert_close(target, th.tensor([[-3.0], [5.0]]))
+
+
+def test_clipped_gradient_is_whole_where_nothing_has_moved():
+    """At a ratio of 1, even where it may not move at all."""
+    log_probs = th.tensor([[0.5, 0.5], [0.25, 0.75]], dtype=th.float64).log()
+    actions, advantage = th.tensor([0, 1]), th.tensor([2.0, -4.0], dtype=th.float64)
+    for clip_range in (0.0, None):
+        found = clipped_gradient(log_probs, log_probs, actions, advantage, clip_range)
+        expected = th.tensor([[1.0, -1.0], [1.0, -1.0]], dtype=th.float64)
+        th.testing.assert_close(found, expected)
