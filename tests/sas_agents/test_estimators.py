@@ -245,6 +245,22 @@ def test_conjugate_gradients_solve(seed):
     assert not conjugate_gradients(lambda x: matrix @ x, 0 * target, 30).any()
 
 
+def test_conjugate_gradients_of_a_diagonal_take_one_step():
+    diagonal = th.tensor([1e-3, 1.0, 50.0])
+    solution = conjugate_gradients(
+        lambda x: diagonal * x, th.ones(3), num_steps=1, diagonal=diagonal
+    )
+    th.testing.assert_close(solution, 1 / diagonal)
+
+
+def test_conjugate_gradients_are_as_exact_for_tiny_targets():
+    matrix, target = th.tensor([[2.0, 1.0], [1.0, 3.0]]), th.tensor([1.0, -2.0])
+    solution = conjugate_gradients(lambda x: matrix @ x, target, num_steps=5)
+    tiny = conjugate_gradients(lambda x: matrix @ x, target * 2**-30, num_steps=5)
+    th.testing.assert_close(solution, th.tensor([1.0, -1.0]))
+    assert th.equal(tiny, solution * 2**-30)
+
+
 def test_gradient_variance_equals_that_of_samples():
     inputs, mask, actions = random_batch(0, size=200)
     actor = network(0, [3], bias=True)
