@@ -245,6 +245,22 @@ def test_conjugate_gradients_solve(seed):
     assert not conjugate_gradients(lambda x: matrix @ x, 0 * target, 30).any()
 
 
+def test_conjugate_gradients_of_a_diagonal_take_one_step():
+    diagonal = th.tensor([1e-3, 1.0, 50.0])
+    solution = conjugate_gradients(
+        lambda x: diagonal * x, th.ones(3), num_steps=1, diagonal=diagonal
+    )
+    th.testing.assert_close(solution, 1 / diagonal)
+
+
+def test_conjugate_gradients_are_as_exact_for_tiny_targets():
+    matrix, target = th.tensor([[2.0, 1.0], [1.0, 3.0]]), th.tensor([1.0, -2.0])
+    solution = conjugate_gradients(lambda x: matrix @ x, target, num_steps=5)
+    tiny = conjugate_gradients(lambda x: matrix @ x, target * 2**-30, num_steps=5)
+    th.testing.assert_close(solution, th.tensor([1.0, -1.0]))
+    assert th.equal(tiny, solution * 2**-30)
+
+
 def test_gradient_variance_equals_that_of_samples():
     inputs, mask, actions = random_batch(0, size=200)
     actor = network(0, [3], bias=True)
@@ -279,3 +295,13 @@ def test_double_td_target():
     online = th.tensor([[-INF, -9.0, 0.0], [0.0, -INF, 1.0]])
     target = td_target(th.zeros(2, 1), th.ones(2, 1), 1.0, NEXT_Q, online)
     th.testing.assert_close(target, th.tensor([[-3.0], [5.0]]))
+
+
+def test_clipped_gradient_is_whole_where_nothing_has_moved():
+    """At a ratio of 1, even where it may not move at all."""
+    log_probs = th.tensor([[0.5, 0.5], [0.25, 0.75]], dtype=th.float64).log()
+    actions, advantage = th.tensor([0, 1]), th.tensor([2.0, -4.0], dtype=th.float64)
+    for clip_range in (0.0, None):
+        found = clipped_gradient(log_probs, log_probs, actions, advantage, clip_range)
+        expected = th.tensor([[1.0, -1.0], [1.0, -1.0]], dtype=th.float64)
+        th.testing.assert_close(found, expected)
