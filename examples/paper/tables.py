@@ -1,4 +1,4 @@
-"""The tables of this folder's page, from the results of four studies.
+"""The tables of this folder's page, from the results of the studies.
 
     python examples/paper/tables.py
 
@@ -256,6 +256,7 @@ TABLES = {
     "baselines": Table("baselines", baselines),
     "assumptions": Table("assumptions", assumptions),
     "memory": Table("assumptions", memory),
+    "features": Table("features", returns),
     "aggregates, ours": Table("ours", aggregates),
     "efficiency, ours": Table("ours", efficiency),
     "aggregates, paper": Table("paper", aggregates),
