@@ -68,7 +68,8 @@ def test_mistake_in_study_file_is_named(
 def test_unknown_study_lists_the_shipped_ones() -> None:
     """A name that is neither a file nor a shipped study says which there are."""
     with pytest.raises(
-        ValueError, match=r"\['assumptions', 'baselines', 'features', 'ours', 'paper', 'quick'\]"
+        ValueError,
+        match=r"\['assumptions', 'baselines', 'features', 'ours', 'paper', 'quick'\]",
     ):
         load_study("mine")
 
