@@ -240,6 +240,19 @@ def test_value_iteration_without_tolerance():
         assert values.tolist() == [-3.0, 0.0]
 
 
+@given(mdp=mdps, seed=st.integers(0, 99))
+def test_action_probs_by_listing_all_sets(mdp, seed):
+    """What serves a distribution of a user's, whose sets can only be listed."""
+    given_by = mdp.action_sets, mdp.possible_actions
+    listed = uniform_action_probs.dispatch(ActionSets)(*given_by)
+    np.testing.assert_allclose(listed, uniform_action_probs(*given_by), atol=1e-12)
+    preferences = np.random.default_rng(seed).random(mdp.reward.shape)
+    sets, possible = given_by
+    listed = best_action_probs.dispatch(ActionSets)(sets, preferences, possible)
+    expected = best_action_probs(sets, preferences, possible)
+    np.testing.assert_allclose(listed, expected, atol=1e-12)
+
+
 @given(mdp=mdps)
 def test_impossible_actions_have_no_value(mdp):
     q_values = policy_iteration(mdp).q_values
