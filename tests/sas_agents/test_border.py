@@ -40,6 +40,7 @@ class MaskInside(Masked):
     def __init__(self, **faults: Any) -> None:
         super().__init__(spaces.Box(0, 1, (2,)))
         self.bare_space = self.observation_space
+        self.bare_space.seed(0)
         self.observation_space = spaces.Dict(
             observation=self.bare_space, action_mask=spaces.MultiBinary(3)
         )
