@@ -147,6 +147,21 @@ def weights(results: pd.DataFrame) -> Rows:
     ]
 
 
+def starts(results: pd.DataFrame) -> Rows:
+    """Return the two weights in the course of training, for each start."""
+    rows = []
+    known = results[results["train/weight_v_hat"].notna()]
+    for _, group in known.groupby([*TASK, "label"], sort=False):
+        row = of_task(group) | {"weights": group.label.iloc[0]}
+        for share in (0.25, 1.0):
+            step = group.step[group.step <= share * group.step.max()].max()
+            now = group[group.step == step]
+            row[f"λ₁ at {share:.0%}"] = spread(now["train/weight_v_hat"])
+            row[f"λ₂ at {share:.0%}"] = spread(now["train/weight_q_bar"])
+        rows.append(row)
+    return rows
+
+
 def baselines(results: pd.DataFrame) -> Rows:
     """Return the share of the variance that baselines leave, and the final return."""
     rows = []
@@ -220,7 +235,9 @@ def aggregates(results: pd.DataFrame) -> Rows:
             "tasks": row.tasks,
             "runs": row.runs,
             "interquartile mean score": f"{row['IQM score']:.4f}",
-            "95 % interval": f"[{row.low:.4f}, {row.high:.4f}]",
+            "95 % interval": f"[{row.low:.4f}, {row.high:.4f}]"
+            if np.isfinite(row.low)
+            else "of one seed: none",
         }
         for _, row in aggregate_table(results).iterrows()
     ]
@@ -257,6 +274,7 @@ TABLES = {
     "assumptions": Table("assumptions", assumptions),
     "memory": Table("assumptions", memory),
     "features": Table("features", returns),
+    "starts": Table("weights", starts),
     "aggregates, ours": Table("ours", aggregates),
     "efficiency, ours": Table("ours", efficiency),
     "aggregates, paper": Table("paper", aggregates),

@@ -69,7 +69,7 @@ def test_unknown_study_lists_the_shipped_ones() -> None:
     """A name that is neither a file nor a shipped study says which there are."""
     with pytest.raises(
         ValueError,
-        match=r"\['assumptions', 'baselines', 'features', 'ours', 'paper', 'quick'\]",
+        match=r"\['assumptions', 'baselines', 'features', 'ours', 'paper', 'quick', 'weights'\]",
     ):
         load_study("mine")
 
