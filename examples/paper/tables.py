@@ -7,7 +7,7 @@ it, and replaces the tables in `examples/paper/README.md`, each of which stands 
 two comments with its name.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -46,6 +46,15 @@ def of_task(group: pd.DataFrame) -> dict[str, object]:
     return {"environment": f"`{row.environment}`", "sets": row.variant}
 
 
+def final_returns(
+    results: pd.DataFrame,
+) -> Iterator[tuple[dict[str, object], dict[str, np.ndarray]]]:
+    """Yield, for each task, its columns and the final returns of each algorithm."""
+    for _, group in final_rows(results).groupby(TASK, sort=False):
+        by_label = group.groupby("label").mean_return
+        yield of_task(group), {label: runs.to_numpy() for label, runs in by_label}
+
+
 def returns(results: pd.DataFrame) -> Rows:
     """Return the final return of each algorithm on each task."""
     rows = []
@@ -65,11 +74,7 @@ def returns(results: pd.DataFrame) -> Rows:
 def against_sas_q(results: pd.DataFrame) -> Rows:
     """Return how SAS-PG and SAS-NPG compare with SAS-Q, and the seeds' spread."""
     rows = []
-    for _, group in final_rows(results).groupby(TASK, sort=False):
-        by_label = {
-            label: runs.mean_return.to_numpy() for label, runs in group.groupby("label")
-        }
-        row = of_task(group)
+    for row, by_label in final_returns(results):
         if "SASQ" not in by_label:
             continue
         for label in ("SASPG", "SASNPG"):
@@ -210,11 +215,7 @@ def assumptions(results: pd.DataFrame) -> Rows:
 def memory(results: pd.DataFrame) -> Rows:
     """Return what an agent of one loop gains by seeing the mask, and by a memory."""
     rows = []
-    for _, group in final_rows(results).groupby(TASK, sort=False):
-        by_label = {
-            label: runs.mean_return.to_numpy() for label, runs in group.groupby("label")
-        }
-        row = of_task(group)
+    for row, by_label in final_returns(results):
         for more, less in (
             ("MaskedPPO, sees the mask", "MaskedPPO"),
             ("MaskedRecurrentPPO", "MaskedPPO"),

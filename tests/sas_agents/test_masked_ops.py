@@ -162,7 +162,7 @@ def test_exponential_equals_that_of_math():
     """Of log probabilities to single precision, and exactly 0 for the masked ones."""
     logs = [0.0, -1e-7, -0.3, -1.0, -20.0, -80.0]
     found = exponential(th.tensor([logs]))[0].tolist()
-    assert found == pytest.approx([math.exp(x) for x in logs], rel=1e-5)
+    assert found == pytest.approx([math.exp(x) for x in logs], rel=2e-5, abs=0)
     assert exponential(th.tensor([[-1e38, -th.inf, -1e30]])).tolist() == [[0, 0, 0]]
 
 

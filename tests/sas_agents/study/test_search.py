@@ -12,19 +12,15 @@ from sas_agents.study import (
     Run,
     Study,
     _search,
+    _search_settings,
     load_presets,
     load_study,
     preset,
 )
 from sas_agents.study._backends import Outcome
-from sas_agents.study._search import (
-    Search,
-    TrialJob,
-    is_clearly_more,
-    run_search,
-    run_trial,
-    searches,
-)
+from sas_agents.study._finals import is_clearly_more
+from sas_agents.study._search import TrialJob, run_search, run_trial, searches
+from sas_agents.study._search_settings import Search
 
 
 class InProcess(Backend):
@@ -48,7 +44,7 @@ def play_scores(monkeypatch: pytest.MonkeyPatch, score: Callable[[Run], float]) 
     def execute(run: Run, report: Callable[[int, float], None]) -> None:
         report(run.num_steps, score(run))
 
-    monkeypatch.setattr(_search, "execute", execute)
+    monkeypatch.setattr(_search_settings, "execute", execute)
 
 
 def make_searches(study: Study, tmp_path: Path, **options: str) -> list[Search]:
@@ -274,6 +270,26 @@ def test_start_stays_unless_a_finalist_is_clearly_better(
     entry = preset("SAS/SanFrancisco-v0", "SASPG", output)
     assert ("learning_rate" in entry["arguments"]) is wins
     assert ("within two standard errors" in entry["source"]) is not wins
+
+
+def test_start_that_fails_does_not_stay(
+    study: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Settings without a score on the final seeds are behind any that have one."""
+    settings = replace(study.search, num_finalists=1, num_final_seeds=2)
+    (search, _) = make_searches(replace(study, search=settings), tmp_path)
+    play_scores(monkeypatch, lambda run: run.arguments.get("learning_rate", 0.0))
+    monkeypatch.setattr(
+        _search,
+        "run_final",
+        lambda job: (
+            search.open().set_user_attr(job.name, 1.0) if job.arguments else None
+        ),
+    )
+    output = tmp_path / "mine.toml"
+    run_search([search], 2, output, InProcess(), progress=False)
+    entry = preset("SAS/SanFrancisco-v0", "SASPG", output)
+    assert "learning_rate" in entry["arguments"]
 
 
 def test_is_clearly_more_by_hand():
