@@ -64,3 +64,13 @@ def rows(inputs: Any, index: Any) -> Any:
     if isinstance(inputs, dict):
         return {key: value[index] for key, value in inputs.items()}
     return inputs[index]
+
+
+def keep_freed_memory() -> None:
+    """Let the C library keep the memory of freed arrays for the next ones.
+
+    glibc returns blocks larger than any that was freed before to the system, which then
+    has to clear every new one: with 100 actions and 1024 environments training took 1.2
+    times as long. So one is freed that is as large as counts, 32 MB, and never touched.
+    """
+    th.empty(2**25 - 2**16, dtype=th.uint8)

@@ -9,9 +9,16 @@ from jaxtyping import Float, Int
 from sas_agents._masked_ops import exponential
 
 
-def entropy(log_probs: Float[th.Tensor, "B A"]) -> Float[th.Tensor, " B"]:
-    """Entropy over the available actions."""
-    return -(exponential(log_probs) * log_probs.clamp_min(-1e30)).sum(dim=-1)
+def entropy(
+    probs: Float[th.Tensor, "B A"], log_probs: Float[th.Tensor, "B A"]
+) -> Float[th.Tensor, " B"]:
+    """Entropy over the available actions.
+
+    Args:
+        probs: The policy.
+        log_probs: Its log, finite everywhere.
+    """
+    return -(probs * log_probs).sum(dim=-1)
 
 
 def q_bar(

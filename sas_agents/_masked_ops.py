@@ -13,6 +13,8 @@ from sas_gym._types import NDArray
 # Far below every logit, and far enough from the end of single precision.
 _UNAVAILABLE = -1e38
 _LOG2_E = math.log2(math.e)
+# Rows shorter than this take torch 2 to 25 times as long as columns.
+_SHORT_ROW = 16
 
 
 def mask_out(
@@ -43,7 +45,22 @@ def masked_log_probs(
     The shift that keeps it from overflowing is the maximum over the available actions:
     by that over all of them, whatever is available could underflow to 0 / 0.
     """
-    return mask_out(logits, action_mask).log_softmax(dim=-1)
+    return log_softmax(mask_out(logits, action_mask))
+
+
+def is_short_row(num_actions: int) -> bool:
+    """Return whether an array of one row per sample is better stored by columns."""
+    return num_actions < _SHORT_ROW
+
+
+def log_softmax(logits: Float[th.Tensor, "B A"]) -> Float[th.Tensor, "B A"]:
+    """Log of the softmax of each row.
+
+    That of short rows lies in memory column by column, and so does what is made of it.
+    """
+    if not is_short_row(logits.shape[1]):
+        return logits.log_softmax(dim=1)
+    return logits.T.contiguous().log_softmax(dim=0).T
 
 
 def exponential(log_probs: Float[th.Tensor, "B A"]) -> Float[th.Tensor, "B A"]:

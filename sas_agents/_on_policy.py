@@ -13,7 +13,7 @@ from stable_baselines3.common.utils import FloatSchedule, update_learning_rate
 from stable_baselines3.common.vec_env import VecEnv
 
 from sas_agents._algorithm import MaskedAlgorithm
-from sas_agents._batch import Batch, rows
+from sas_agents._batch import Batch, keep_freed_memory, rows
 from sas_agents._checks import check_finite_tensor
 from sas_agents._critics import fit_least_squares, gradient_step, rescale
 from sas_agents._diagnostics import Warnings, record_rollout, record_variance
@@ -27,7 +27,7 @@ from sas_agents._estimators import (
     running_scale,
     unit_scale,
 )
-from sas_agents._masked_ops import mask_bias, sample_softmax
+from sas_agents._masked_ops import log_softmax, mask_bias, sample_softmax
 from sas_agents._policies import CnnPolicy, LinearPolicy, MultiInputPolicy, SASPolicy
 from sas_agents._scores import Scores, score_norms
 from sas_gym.masks import MASK_KEY
@@ -36,13 +36,15 @@ from sas_gym.masks import MASK_KEY
 SCALE_RATE = 0.1
 # Samples of a rollout whose scores are measured where that takes a gradient for each.
 MEASURED_SCORES = 256
+# Samples of a rollout, at most twice as many, on which the policy's change is measured.
+MEASURED_CHANGES = 1024
 # Steps of one environment after which an episode is taken for one that never ends: more
 # than the longest of Atari.
 MAX_EPISODE_STEPS = 10_000
 # Steps of one environment that a rollout has at least, where `n_steps` is not given.
 MIN_STEPS = 16
 # Minibatches of a rollout, where `batch_size` is not given.
-NUM_MINIBATCHES = 8
+LINEAR_MINIBATCHES, NETWORK_MINIBATCHES = 4, 8
 # Default weight of the longer returns: networks have a less accurate v.
 LINEAR_LAMBDA, NETWORK_LAMBDA = 0.8, 0.9
 # Default rate of critics that are networks, for Adam.
@@ -143,8 +145,11 @@ class PolicyGradientAlgorithm(MaskedAlgorithm, OnPolicyAlgorithm):
         if self.n_steps is None:
             self.n_steps = max(self.rollout_steps // self.n_envs, MIN_STEPS)
         if self.batch_size is None and not self.whole_episodes:
-            self.batch_size = max(self.n_steps * self.n_envs // NUM_MINIBATCHES, 1)
+            is_linear = self.is_linear(self.policy_class)
+            parts = LINEAR_MINIBATCHES if is_linear else NETWORK_MINIBATCHES
+            self.batch_size = max(self.n_steps * self.n_envs // parts, 1)
         super()._setup_model()
+        keep_freed_memory()
         self.baseline_weights = self.baseline_weights.to(self.device)
         if self.critic_learning_rate is None and not self.policy.value_net.is_matrix:
             self.critic_learning_rate = NETWORK_CRITIC_RATE
@@ -381,8 +386,9 @@ class PolicyGradientAlgorithm(MaskedAlgorithm, OnPolicyAlgorithm):
     @th.no_grad()
     def _kl(self, batch: Batch) -> float:
         """Return the mean divergence of the policy from the one that played."""
-        logits = self.policy.actor(batch.inputs) + batch.mask_bias
-        kl = mean_kl(batch.probs, batch.log_probs, logits.log_softmax(dim=-1))
+        part = slice(None, None, max(len(batch.actions) // MEASURED_CHANGES, 1))
+        logits = self.policy.actor(rows(batch.inputs, part)) + batch.mask_bias[part]
+        kl = mean_kl(batch.probs[part], batch.log_probs[part], log_softmax(logits))
         return kl.item()
 
     def _get_torch_save_params(self) -> tuple[list[str], list[str]]:

@@ -48,7 +48,8 @@ class SASNPG(PolicyGradientAlgorithm):
         n_steps: Number of steps of each environment in a rollout. Default: as many as
             make 2048 steps of all environments together, and at least 16.
         batch_size: Number of steps in a minibatch of critics that have a rate. Default:
-            an eighth of a rollout; all of it with `whole_episodes`.
+            a quarter of a rollout for a linear policy, an eighth for networks; all of
+            it with `whole_episodes`.
         n_epochs: Number of passes of such critics through a rollout.
         gamma: Discount.
         gae_lambda: Weight of the longer returns in the lambda-return: 1 for all rewards

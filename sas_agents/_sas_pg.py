@@ -7,6 +7,7 @@ from stable_baselines3.common.type_aliases import GymEnv, Schedule
 
 from sas_agents._batch import Batch
 from sas_agents._estimators import clipped_gradient, mean_kl
+from sas_agents._masked_ops import log_softmax
 from sas_agents._on_policy import PolicyGradientAlgorithm
 from sas_agents._policies import SASPolicy
 from sas_agents._scores import Scores
@@ -43,8 +44,8 @@ class SASPG(PolicyGradientAlgorithm):
             Default: 0.05 for a linear policy, 0.001 for networks.
         n_steps: Number of steps of each environment in a rollout. Default: as many as
             make 2048 steps of all environments together, and at least 16.
-        batch_size: Number of steps in a minibatch. Default: an eighth of a rollout; all
-            of it with `whole_episodes`.
+        batch_size: Number of steps in a minibatch. Default: a quarter of a rollout for
+            a linear policy, an eighth for networks; all of it with `whole_episodes`.
         n_epochs: Number of passes through a rollout. Default: 2 for a linear policy, 10
             for networks.
         gamma: Discount.
@@ -157,7 +158,7 @@ class SASPG(PolicyGradientAlgorithm):
         """
         actor = self.policy.actor
         logits = actor.differentiable(batch.inputs)
-        log_probs = (logits.detach() + batch.mask_bias).log_softmax(dim=-1)
+        log_probs = log_softmax(logits.detach() + batch.mask_bias)
         kl = mean_kl(batch.probs, batch.log_probs, log_probs)
         if self.target_kl is not None and kl > self.target_kl:
             return False

@@ -7,7 +7,12 @@ from jaxtyping import Float, Int, Shaped
 from torch.func import functional_call, grad, jvp, vmap
 from torch.nn import functional as F
 
-from sas_agents._masked_ops import chosen_log_probs, exponential, masked_log_probs
+from sas_agents._masked_ops import (
+    chosen_log_probs,
+    exponential,
+    log_softmax,
+    masked_log_probs,
+)
 from sas_agents._policies import Network, apply_weight, is_index, weight_gradient
 
 # Samples whose scores are held in memory at once: 256 times the actor's parameters, 10
@@ -112,19 +117,17 @@ class Scores:
         self.is_linear = actor.is_matrix
         log_probs: th.Tensor
         with th.set_grad_enabled(not self.is_linear):
-            log_probs = (actor(inputs) + mask_bias).log_softmax(dim=-1)
+            log_probs = log_softmax(actor(inputs) + mask_bias)
         self.log_probs = log_probs.detach()
         self.probs = exponential(self.log_probs)
         self.chosen = chosen_log_probs(log_probs, actions)
-        if self.is_linear:
-            self.residual = -self.probs
-            self.residual[th.arange(len(actions)), actions] += 1
+        # The gradient of log pi with respect to the logits, 1_a - pi.
+        self.residual = -self.probs
+        self.residual[th.arange(len(actions)), actions] += 1
 
     def dot(self, vector: Float[th.Tensor, " P"]) -> Float[th.Tensor, " B"]:
         """Return the inner product of each sample's score with a vector."""
-        change = self._change_of_logits(vector)
-        mean = (self.probs * change).sum(dim=1)
-        return change.gather(1, self.actions[:, None])[:, 0] - mean
+        return (self.residual * self._change_of_logits(vector)).sum(dim=1)
 
     def variance(self, vector: Float[th.Tensor, " P"]) -> Float[th.Tensor, " B"]:
         """Return the variance of psi' vector over the policy's actions.

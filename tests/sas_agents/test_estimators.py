@@ -23,7 +23,12 @@ from sas_agents._estimators import (
     unit_scale,
 )
 from sas_agents._features import Identity
-from sas_agents._masked_ops import mask_bias, masked_log_probs
+from sas_agents._masked_ops import (
+    exponential,
+    log_softmax,
+    mask_bias,
+    masked_log_probs,
+)
 from sas_agents._policies import Network
 from sas_agents._scores import Scores, score_norms
 
@@ -56,10 +61,9 @@ def test_q_bar_is_mean_value_under_policy():
 
 
 def test_entropy_over_the_set():
-    log_probs = masked_log_probs(
-        th.zeros(2, 4), th.tensor([[1, 1, 0, 0], [0, 0, 0, 1]])
-    )
-    th.testing.assert_close(entropy(log_probs), th.tensor([np.log(2), 0.0]).float())
+    log_probs = log_softmax(mask_bias(th.tensor([[1, 1, 0, 0], [0, 0, 0, 1]])))
+    expected = th.tensor([np.log(2), 0.0]).float()
+    th.testing.assert_close(entropy(exponential(log_probs), log_probs), expected)
 
 
 def test_advantages_add_weighted_baselines():

@@ -17,12 +17,14 @@ from sas_agents._estimators import entropy
 from sas_agents._masked_ops import (
     chosen_log_probs,
     exponential,
+    log_softmax,
     mask_bias,
     mask_out,
     masked_log_probs,
     sample,
     sample_softmax,
 )
+from sas_agents._policies import apply_weight
 from sas_agents._scores import Scores, score_norms
 from sas_gym.masks import MASK_KEY, masked_space
 
@@ -177,10 +179,31 @@ def test_equal_logits_are_equally_likely(case):
         assert row[is_best][0] == row.max()
 
 
+@pytest.mark.parametrize("num_actions", [1, 5, 15, 16, 40])
+def test_rows_of_every_length_have_torchs_softmax_and_gradient(num_actions):
+    logits = th.randn(30, num_actions, requires_grad=True)
+    weights = th.randn(30, num_actions)
+    expected = logits.log_softmax(dim=-1)
+    th.testing.assert_close(log_softmax(logits), expected)
+    gradients = [
+        th.autograd.grad((weights * each).sum(), logits)
+        for each in (log_softmax(logits), expected)
+    ]
+    th.testing.assert_close(*gradients)
+
+
+@pytest.mark.parametrize("num_outputs", [1, 5, 16, 40])
+def test_indices_are_one_hot_features(num_outputs):
+    weight, index = th.randn(num_outputs, 7), th.randint(0, 7, (30,))
+    one_hot = th.nn.functional.one_hot(index, 7).float()
+    th.testing.assert_close(apply_weight(index, weight), one_hot @ weight.T)
+
+
 @given(case=cases())
 def test_entropy_bounds(case):
     logits, masks = map(th.as_tensor, case)
-    found = entropy(masked_log_probs(logits.expand(masks.shape), masks))
+    log_probs = log_softmax(logits.expand(masks.shape) + mask_bias(masks))
+    found = entropy(exponential(log_probs), log_probs)
     assert (found >= -1e-6).all()
     assert (found <= masks.sum(dim=1).log() + 1e-3).all()
 
