@@ -16,8 +16,8 @@ from sas_agents._scores import squared_norms
 # How strongly a fit holds on to what it started from: as if so many samples of mean
 # size had confirmed it. It is all that a parameter without samples has.
 PRIOR_SAMPLES = 1.0
-# Steps of a fit. More of them made no difference to what the agents learned.
-FIT_STEPS = 4
+# Steps of a fit. Four made no difference to what the agents learned.
+FIT_STEPS = 2
 
 
 @th.no_grad()
