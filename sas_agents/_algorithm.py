@@ -30,6 +30,7 @@ from sas_agents._checks import (
     check_observations,
     check_settings,
     check_spaces,
+    checked_timesteps,
     has_checked_masks,
 )
 from sas_agents._features import has_mask
@@ -161,6 +162,7 @@ class MaskedAlgorithm(BaseAlgorithm):
     def _setup_learn(
         self, total_timesteps: int, *args: Any, **kwargs: Any
     ) -> tuple[int, BaseCallback]:
+        total_timesteps = checked_timesteps(total_timesteps)
         arguments = super()._setup_learn(total_timesteps, *args, **kwargs)
         assert self.env is not None  # or it could not have been set up
         # Looked up once: at every step it took as long as the step.

@@ -76,6 +76,15 @@ _SETTINGS: dict[str, Callable[[str, Any], None]] = {
 }
 
 
+def checked_timesteps(total_timesteps: float) -> int:
+    """Return a number of steps as an integer; 1e6, which is a float, is one, too."""
+    is_float = isinstance(total_timesteps, float | np.floating)
+    if is_float and float(total_timesteps).is_integer():
+        total_timesteps = int(total_timesteps)
+    check_integer("total_timesteps", total_timesteps, least=0)
+    return int(total_timesteps)
+
+
 def check_settings(agent: Any) -> None:
     """Raise `ValueError` for a setting that could only fail or mislead later."""
     for name, check in _SETTINGS.items():

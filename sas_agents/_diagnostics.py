@@ -1,16 +1,22 @@
 """What the policy gradients log, and the warnings that follow from it."""
 
 import warnings
+from typing import Any
 
 import numpy as np
 import torch as th
+from gymnasium.vector import AsyncVectorEnv, SyncVectorEnv, VectorEnv
 from stable_baselines3.common.logger import Logger
 from stable_baselines3.common.utils import explained_variance
+from stable_baselines3.common.vec_env import VecEnv
 from torch.nn import functional as F
 
 from sas_agents._batch import Batch
 from sas_agents._estimators import entropy, gradient_variance
 from sas_agents._scores import Scores
+from sas_agents._vec_env import VectorEnvAdapter
+from sas_gym import SASVectorEnv
+from sas_gym._wrappers import time_limit
 
 # An update that changes the policy by more than this has left what it was measured on.
 HUGE_KL = 1.0
@@ -63,11 +69,22 @@ class Warnings:
 
     def of_budget(self, rollout_steps: int, total_timesteps: int) -> None:
         """Warn if a rollout has more steps than all of the training."""
-        if total_timesteps < rollout_steps:
+        if 0 < total_timesteps < rollout_steps:
             self._warn(
                 "budget",
                 f"a rollout has {rollout_steps} steps, more than total_timesteps="
                 f"{total_timesteps}: the policy is updated only once; lower n_steps",
+            )
+
+    def of_endless_episodes(self, env: VecEnv) -> None:
+        """Warn if nothing says that the episodes end."""
+        if not episodes_end(env):
+            self._warn(
+                "endless",
+                "no time limit was found, and a rollout of whole episodes waits for "
+                "the end of each: where one may not end, wrap the environment in "
+                "gymnasium.wrappers.TimeLimit, pass max_episode_steps, or train with "
+                "whole_episodes=False",
             )
 
     def of_update(self, batch: Batch, kl: float) -> None:
@@ -89,3 +106,27 @@ class Warnings:
         if kind not in self._given:
             self._given.add(kind)
             warnings.warn(message, stacklevel=4)
+
+
+def episodes_end(env: VecEnv) -> bool:
+    """Return whether a time limit is found, or a task says that it needs none."""
+    base = env.unwrapped
+    if isinstance(base, VectorEnvAdapter):
+        return _vector_episodes_end(base.vector_env)
+    # Asked by name, as the environments may be in other processes.
+    if env.has_attr("_max_episode_steps"):  # gymnasium.wrappers.TimeLimit has it
+        return True
+    tasks = env.get_attr("task") if env.has_attr("task") else [None]
+    return all(getattr(task, "always_ends", False) for task in tasks)
+
+
+def _vector_episodes_end(vector_env: VectorEnv[Any, Any, Any]) -> bool:
+    inner = vector_env.unwrapped
+    if isinstance(inner, SASVectorEnv):
+        return inner.max_episode_steps is not None or inner.task.always_ends
+    if isinstance(inner, SyncVectorEnv):
+        return all(time_limit(single) is not None for single in inner.envs)
+    specs: Any = [inner.spec]
+    if isinstance(inner, AsyncVectorEnv):
+        specs = inner.get_attr("spec")
+    return all(spec is not None and spec.max_episode_steps for spec in specs)

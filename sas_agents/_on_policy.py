@@ -14,7 +14,7 @@ from stable_baselines3.common.vec_env import VecEnv
 
 from sas_agents._algorithm import MaskedAlgorithm
 from sas_agents._batch import Batch, keep_freed_memory, rows
-from sas_agents._checks import check_finite_tensor
+from sas_agents._checks import check_finite_tensor, checked_timesteps
 from sas_agents._critics import fit_least_squares, gradient_step, rescale
 from sas_agents._diagnostics import Warnings, record_rollout, record_variance
 from sas_agents._episodes import EpisodeBuffer
@@ -150,6 +150,8 @@ class PolicyGradientAlgorithm(MaskedAlgorithm, OnPolicyAlgorithm):
             self.batch_size = max(self.n_steps * self.n_envs // parts, 1)
         super()._setup_model()
         keep_freed_memory()
+        if self.whole_episodes and self.env is not None:
+            self._warnings.of_endless_episodes(self.env)
         self.baseline_weights = self.baseline_weights.to(self.device)
         if self.critic_learning_rate is None and not self.policy.value_net.is_matrix:
             self.critic_learning_rate = NETWORK_CRITIC_RATE
@@ -171,13 +173,14 @@ class PolicyGradientAlgorithm(MaskedAlgorithm, OnPolicyAlgorithm):
         steps than asked for by less than one rollout.
 
         Args:
-            total_timesteps: Number of steps, of all environments together.
+            total_timesteps: Number of steps, of all environments together; 0 for none.
             callback: Called at every step.
             log_interval: Number of rollouts between two lines of the log.
             tb_log_name: Name of the run in TensorBoard. Default: the class's name.
             reset_num_timesteps: Whether to count the steps from 0 again.
             progress_bar: Whether to show a progress bar.
         """
+        total_timesteps = checked_timesteps(total_timesteps)
         self._warnings.of_budget(self.n_steps * self.n_envs, total_timesteps)
         name = type(self).__name__ if tb_log_name is None else tb_log_name
         return super().learn(

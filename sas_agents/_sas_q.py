@@ -16,7 +16,7 @@ from stable_baselines3.common.type_aliases import (
 from stable_baselines3.common.utils import LinearSchedule
 from torch.nn import functional as F
 
-from sas_agents._checks import check_finite_tensor
+from sas_agents._checks import check_finite_tensor, checked_timesteps
 from sas_agents._estimators import root_mean_square, running_scale, td_target
 from sas_agents._exploration import MaskedExploration
 from sas_agents._q_policies import (
@@ -197,14 +197,15 @@ class SASQ(MaskedExploration, DQN):
         """Learn from this many steps.
 
         Args:
-            total_timesteps: Number of steps, of all environments together.
+            total_timesteps: Number of steps, of all environments together; 0 for none.
             callback: Called at every step.
             log_interval: Number of episodes between two lines of the log.
             tb_log_name: Name of the run in TensorBoard. Default: the class's name.
             reset_num_timesteps: Whether to count the steps from 0 again.
             progress_bar: Whether to show a progress bar.
         """
-        if total_timesteps <= self.learning_starts:
+        total_timesteps = checked_timesteps(total_timesteps)
+        if 0 < total_timesteps <= self.learning_starts:
             warnings.warn(
                 f"nothing is learned before step learning_starts={self.learning_starts}"
                 f", and total_timesteps={total_timesteps}: lower learning_starts",

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from sas_gym._types import Floats
 
 
-def check_integer(name: str, number: int, *, least: int) -> None:
+def check_integer(name: str, number: float, *, least: int) -> None:
     """Raise `ValueError` unless a number is an integer from a least one up."""
     is_integer = isinstance(number, int | np.integer) and not isinstance(number, bool)
     if not is_integer or number < least:

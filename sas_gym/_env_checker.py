@@ -152,7 +152,9 @@ def _warn_of_endless_episodes(env: gym.Env[Any, Any], trace: Trace) -> None:
     ends = np.flatnonzero([terminated or cut for *_, terminated, cut in trace])
     longest = np.diff(ends, prepend=-1, append=len(trace) - 1).max()
     was_cut = any(cut for *_, cut in trace)
-    if time_limit(env) is None and not was_cut and longest >= len(trace) // 4:
+    always_ends = getattr(getattr(env.unwrapped, "task", None), "always_ends", False)
+    is_limited = time_limit(env) is not None or was_cut or always_ends
+    if not is_limited and longest >= len(trace) // 4:
         gym.logger.warn(
             f"no time limit was found, and an episode went on for {longest} steps: "
             "where one may not end, wrap the environment in "

@@ -104,6 +104,8 @@ class Recommender(Task):
     * v0: First release.
     """
 
+    always_ends = True
+
     def __init__(
         self,
         availability: ArrayLike = 0.8,

@@ -59,6 +59,8 @@ class Task(ABC):
     """Distribution of the action sets, unless the user passes another one."""
     num_states: int | None = None
     """Number S of states if they are the integers 0 to S - 1, else `None`."""
+    always_ends: bool = False
+    """Whether every episode ends by itself, so that none needs a time limit."""
     idle_reward: float = 0.0
     """Reward of a no-op: a step whose action was unavailable, see `idle`."""
 
