@@ -11,8 +11,9 @@ from gymnasium.wrappers import TimeLimit
 from numpy.typing import ArrayLike
 
 from sas_gym._types import ALL_ENVS, Ints, Mask
-from sas_gym.action_sets import ActionSets, Independent
+from sas_gym.action_sets import ActionSets
 from sas_gym.action_sets._independent import as_action_sets
+from sas_gym.action_sets._plain import as_plain, from_plain
 from sas_gym.action_sets._sampler import ActionSetSampler
 from sas_gym.masks import (
     MASK_KEY,
@@ -156,7 +157,7 @@ class StochasticActionSets(_ChangesActions):
         super().__init__(
             env,
             mask_in_observation,
-            action_sets=_plain(action_sets),
+            action_sets=as_plain(action_sets),
             mask_in_observation=mask_in_observation,
             on_unavailable=on_unavailable,
             unavailable_penalty=unavailable_penalty,
@@ -166,7 +167,8 @@ class StochasticActionSets(_ChangesActions):
         self._states = space if isinstance(space, gym.spaces.Discrete) else None
         num_states = None if self._states is None else int(self._states.n)
         num_actions = int(self._actions.n)
-        fitted = as_action_sets(action_sets).fit(num_actions, num_states)
+        sets = as_action_sets(from_plain(action_sets))
+        fitted = sets.fit(num_actions, num_states)
         self._sets = ActionSetSampler(fitted, num_actions, num_envs=1)
         self._limit = time_limit(env)
         self._num_steps = 0
@@ -233,15 +235,6 @@ def time_limit(env: gym.Env[Any, Any]) -> int | None:
             limits.append(env._max_episode_steps)
         env = env.env
     return min(limits, default=None)
-
-
-def _plain(action_sets: ActionSets | ArrayLike) -> Any:
-    """Return a distribution as numbers where it is one: what a spec writes as JSON."""
-    if isinstance(action_sets, Independent):
-        action_sets = action_sets.availability
-    if isinstance(action_sets, np.ndarray | np.generic):
-        return action_sets.tolist()
-    return action_sets
 
 
 class MaskInObservation(_MaskWrapper):

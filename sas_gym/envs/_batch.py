@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from sas_gym._types import ALL_ENVS, Floats, Ints, Mask
 from sas_gym.action_sets import ActionSets
 from sas_gym.action_sets._independent import as_action_sets
+from sas_gym.action_sets._plain import from_plain
 from sas_gym.action_sets._sampler import ActionSetSampler
 from sas_gym.envs._task_checks import (
     check_attributes,
@@ -62,7 +63,8 @@ class TaskBatch:
         num_actions, num_states = self.task.num_actions, self.task.num_states
         if action_sets is None:
             action_sets = self.task.action_sets
-        self.action_sets = as_action_sets(action_sets).fit(num_actions, num_states)
+        sets = as_action_sets(from_plain(action_sets))
+        self.action_sets = sets.fit(num_actions, num_states)
         check_every_state_has_a_set(self.task, self.action_sets)
         check_dynamics(self.task, self.action_sets)
         self._draws_within_possible = not self._stays_within_possible()

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 
 from sas_gym._types import Mask
 from sas_gym.action_sets import ActionSets
+from sas_gym.action_sets._plain import PlainSpec
 from sas_gym.envs._batch import Observation, TaskBatch, TaskLike
 from sas_gym.masks import MASK_KEY, OnUnavailable, int_mask
 from sas_gym.tasks._task import Task
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from sas_gym.rendering import Frame
 
 
-class SASEnv(gym.Env[Observation, SupportsIndex]):
+class SASEnv(PlainSpec, gym.Env[Observation, SupportsIndex]):
     """A task whose action set changes from step to step.
 
     The action set of a step is drawn once and returned in three ways:

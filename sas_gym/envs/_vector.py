@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from sas_gym._arguments import check_integer
 from sas_gym._types import Ints, Mask
 from sas_gym.action_sets import ActionSets
+from sas_gym.action_sets._plain import PlainSpec
 from sas_gym.envs._batch import Observation, TaskBatch, TaskLike
 from sas_gym.envs._single import check_render_mode
 from sas_gym.masks import MASK_KEY, OnUnavailable, int_mask
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 _NOWHERE = np.empty(0, dtype=np.intp)
 
 
-class SASVectorEnv(VectorEnv[Observation, ArrayLike, NDArray[Any]]):
+class SASVectorEnv(PlainSpec, VectorEnv[Observation, ArrayLike, NDArray[Any]]):
     """N environments of one task, stepped together without a loop.
 
     By default an environment that ends an episode starts the next one in the same step.
