@@ -33,6 +33,11 @@ several dimensions has one entry per value of each, one dimension after the othe
 networks do not see it unless `policy_kwargs={"mask_in_features": True}` says so, which
 is the default with a memory.
 
+A mask holds 0 and 1, and what does not is refused. Only `DummyVecEnv`, if you make one
+yourself, casts the masks in observations to the type of their space before an agent
+sees them, so that 0.5, 256 and NaN become 0: `sas_gym.check_env` finds these in the
+single environment, as the agents do if they are given that one.
+
 One seed gives one training, to the last bit, on one machine with one number of threads:
 with one environment or many, with evaluations or without, and when it continues as
 `MaskedAlgorithm.save` says. Between one thread and two it is the same with linear

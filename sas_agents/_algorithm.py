@@ -19,7 +19,7 @@ from stable_baselines3.common.callbacks import (
     ProgressBarCallback,
 )
 from stable_baselines3.common.policies import BasePolicy
-from stable_baselines3.common.type_aliases import MaybeCallback
+from stable_baselines3.common.type_aliases import MaybeCallback, Schedule
 from stable_baselines3.common.vec_env import VecEnv
 
 from sas_agents._checks import (
@@ -28,6 +28,7 @@ from sas_agents._checks import (
     LearningChecks,
     check_finite,
     check_observations,
+    check_rate,
     check_settings,
     check_spaces,
     checked_timesteps,
@@ -169,6 +170,18 @@ class MaskedAlgorithm(BaseAlgorithm):
         self._trusts_masks = has_checked_masks(self.env)
         self._check_reset(self._last_obs)
         return arguments
+
+    def _update_learning_rate(
+        self, optimizers: list[th.optim.Optimizer] | th.optim.Optimizer
+    ) -> None:
+        self._rate("learning_rate", self.lr_schedule)
+        super()._update_learning_rate(optimizers)
+
+    def _rate(self, name: str, schedule: Schedule) -> float:
+        """Return what a schedule says now, which must be a rate, too."""
+        rate = schedule(self._current_progress_remaining)
+        check_rate(name, rate)
+        return rate
 
     def _init_callback(
         self, callback: MaybeCallback, progress_bar: bool = False

@@ -108,6 +108,11 @@ def check_spaces(env: gym.Env[Any, Any] | VecEnv) -> None:
     Networks have one output per action and one input per Discrete observation, counted
     from 0, and Stable-Baselines3 does not translate either.
     """
+    if not isinstance(env, gym.Env | VecEnv | VectorEnv):
+        raise ValueError(
+            "env must be an environment of Gymnasium, its id or a VecEnv, got the "
+            f"{type(env).__name__} {env!r}"
+        )
     if isinstance(env, VectorEnv):
         raise ValueError(
             f"{type(env).__name__} is a vector environment of Gymnasium: make it a "

@@ -356,12 +356,10 @@ class PolicyGradientAlgorithm(MaskedAlgorithm, OnPolicyAlgorithm):
         return norms, part
 
     def _set_rates(self) -> None:
-        rate = self.lr_schedule(self._current_progress_remaining)
-        self.logger.record("train/learning_rate", rate)
-        update_learning_rate(self.policy.optimizer, rate)
+        self._update_learning_rate(self.policy.optimizer)
         if self.critic_learning_rate is None:
             return
-        critic_rate = self.critic_lr_schedule(self._current_progress_remaining)
+        critic_rate = self._rate("critic_learning_rate", self.critic_lr_schedule)
         self.logger.record("train/critic_learning_rate", critic_rate)
         update_learning_rate(self.policy.value_optimizer, critic_rate)
         update_learning_rate(self.policy.q_optimizer, critic_rate)

@@ -165,7 +165,7 @@ class SASNPG(PolicyGradientAlgorithm):
         """Fit the advantages by psi' w."""
         size, w = len(advantage), self.w_memory * self.w
         if self.w_learning_rate is not None:
-            rate = self.w_lr_schedule(self._current_progress_remaining)
+            rate = self._rate("w_learning_rate", self.w_lr_schedule)
             for _ in range(self.w_steps):
                 error = advantage - scores.dot(w)
                 w = w + rate * scores.weighted_sum(error) / size
@@ -194,7 +194,7 @@ class SASNPG(PolicyGradientAlgorithm):
 
     def _step_by_kl(self, batch: Batch, curvature: th.Tensor) -> th.Tensor:
         """Step as far as the KL divergence allows; return how far, in units of w."""
-        target = self.kl_schedule(self._current_progress_remaining)
+        target = self._rate("target_kl", self.kl_schedule)
         theta = parameters_to_vector(self.policy.actor.parameters()).detach()
         step = (2 * target / curvature).sqrt()
         for _ in range(MAX_HALVINGS):
