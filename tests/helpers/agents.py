@@ -23,6 +23,7 @@ from sas_agents import (
     MaskedTRPO,
     make_vec_env,
 )
+from sas_gym.masks import MASK_KEY
 
 TAXI = max(name for name in gym.registry if name.startswith("Taxi-v"))
 """Gymnasium's Taxi, whose masks are in the info; v4 only from Gymnasium 1.3 on."""
@@ -182,6 +183,36 @@ class Masked(gym.Env[Any, Any]):
     def action_masks(self) -> Any:
         """Return the action set."""
         return (np.arange(3) != self.num_steps % 3).astype(np.int8)
+
+
+class MaskInside(Masked):
+    """An environment of a user's, whose observations carry the mask themselves."""
+
+    def __init__(self, **faults: Any) -> None:
+        super().__init__(spaces.Box(0, 1, (2,)))
+        self.bare_space = self.observation_space
+        self.bare_space.seed(0)
+        self.observation_space = spaces.Dict(
+            observation=self.bare_space, action_mask=spaces.MultiBinary(3)
+        )
+        self.faults = faults
+
+    def observe(self, when: str) -> Any:
+        mask = self.action_masks()
+        seen = {"observation": self.bare_space.sample(), MASK_KEY: mask}
+        return seen | self.faults.get(when, {})
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        self.num_steps = 0
+        return self.observe("reset"), {}
+
+    def step(self, action: Any) -> Any:
+        assert self.action_masks()[action], "unavailable"
+        self.num_steps += 1
+        ended = self.num_steps == EPISODE_STEPS
+        obs = self.observe("end" if ended else f"step {self.num_steps}")
+        reward = self.faults.get("reward", 1.0) if self.num_steps == 3 else 1.0
+        return obs, reward, ended, False, {}
 
 
 def explicit_scores(actor: Any, inputs: Any, mask: Any, actions: Any) -> th.Tensor:

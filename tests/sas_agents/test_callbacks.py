@@ -1,7 +1,19 @@
 """Stable-Baselines3's callbacks work with our agents as with its own."""
 
+import warnings
+from typing import Any
+
 import numpy as np
-from helpers.agents import EPISODE_STEPS, all_agents, every_agent, make_agent, make_maze
+from helpers.agents import (
+    EPISODE_STEPS,
+    all_agents,
+    assert_same,
+    every_agent,
+    everything_learned,
+    make_agent,
+    make_maze,
+    maze_observations,
+)
 from stable_baselines3.common.callbacks import (
     BaseCallback,
     CallbackList,
@@ -10,6 +22,7 @@ from stable_baselines3.common.callbacks import (
     StopTrainingOnMaxEpisodes,
     StopTrainingOnRewardThreshold,
 )
+from tqdm import TqdmExperimentalWarning
 
 
 class Count(BaseCallback):
@@ -101,3 +114,58 @@ def test_reset_num_timesteps(agent):
     assert model.num_timesteps >= first + 100
     model.learn(40)
     assert model.num_timesteps < first
+
+
+@all_agents
+def test_progress_bar_ends_where_it_should(agent, capsys):
+    """A last rollout that goes beyond it is not shown as 48 steps of 41."""
+    # Those of Stable-Baselines3's bar, not ours.
+    with warnings.catch_warnings(action="ignore", category=TqdmExperimentalWarning):
+        model = make_agent(agent).learn(41, progress_bar=True)
+    assert model.num_timesteps > 41
+    shown = capsys.readouterr()
+    assert "41/41" in shown.out + shown.err
+
+
+@all_agents
+def test_user_callbacks_of_every_kind_are_called(agent):
+    """They come after the checks, whether functions, objects or lists of these."""
+    calls: list[str] = []
+
+    def note(_locals: Any, _globals: Any) -> bool:
+        calls.append("function")
+        return True
+
+    class Note(BaseCallback):
+        def _on_step(self) -> bool:
+            calls.append("object")
+            return True
+
+    for callback in (None, note, Note(), [Note(), Note()]):
+        make_agent(agent, make_maze(1)).learn(32, callback)
+    assert calls.count("function") >= 32
+    assert calls.count("object") == 3 * calls.count("function")
+
+
+class Predicts(BaseCallback):
+    """Draws actions while the training runs."""
+
+    def _on_step(self) -> bool:
+        self.model.predict(maze_observations(4), deterministic=False)
+        return True
+
+
+@every_agent
+def test_stochastic_evaluation_leaves_training_alone(agent):
+    learned = []
+    for callback in (
+        None,
+        Predicts(),
+        EvalCallback(
+            make_maze(seed=9), eval_freq=7, deterministic=False, verbose=0, warn=False
+        ),
+    ):
+        model = make_agent(agent).learn(100, callback=callback)
+        learned.append(everything_learned(model))
+    assert_same(learned[0], learned[1])
+    assert_same(learned[0], learned[2])

@@ -127,8 +127,10 @@ def test_rate_that_breaks_the_policy_is_named(agent):
 def test_episode_that_never_ends_names_the_cure(agent, monkeypatch):
     monkeypatch.setattr(_on_policy, "MAX_EPISODE_STEPS", 50)
     env = make_vec_env(ThetaTwoTheta(), 2)
+    with pytest.warns(UserWarning, match="no time limit was found"):
+        model = make_agent(agent, env, whole_episodes=True)
     with pytest.raises(ValueError, match="has not ended after 50 steps: give the env"):
-        make_agent(agent, env, whole_episodes=True).learn(1_000)
+        model.learn(1_000)
     # Without whole episodes it is no problem.
     env = make_vec_env(ThetaTwoTheta(), 2)
     with pytest.warns(UserWarning, match="all advantages of a rollout are 0"):

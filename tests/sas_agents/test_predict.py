@@ -1,5 +1,8 @@
 """Predictions: inside the sets, in Stable-Baselines3's shapes, never without a mask."""
 
+from typing import Any
+
+import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium import spaces
@@ -112,3 +115,22 @@ def test_wrong_masks_are_errors(agent, masks, message):
     model = make_agent(agent)
     with pytest.raises(ValueError, match=message):
         model.predict(maze_observations(3)["observation"], action_masks=masks)
+
+
+@every_agent
+def test_masks_must_match_observations(agent):
+    """One mask beside three observations, or three beside one, is a mistake."""
+    model, obs = make_agent(agent), maze_observations(3)
+    bare, masks = obs["observation"], obs[MASK_KEY]
+    for state, given in ((bare, masks[:1]), (bare, masks[0]), (bare[0], masks)):
+        with pytest.raises(ValueError, match="action_masks must have one entry per"):
+            model.predict(state, action_masks=given)
+        with pytest.raises(ValueError, match=r"observation\['action_mask'\] must have"):
+            model.predict({"observation": state, MASK_KEY: given})
+
+
+@every_agent
+def test_result_of_gymnasiums_reset_is_named(agent):
+    env: Any = gym.make("SAS/Maze-v0")
+    with pytest.raises(ValueError, match=r"got a tuple.*`obs, info = env\.reset\(\)`"):
+        make_agent(agent).predict(env.reset(seed=0))

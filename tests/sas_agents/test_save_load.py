@@ -1,7 +1,11 @@
 """What is saved and loaded continues as if it had never stopped."""
 
+from io import BytesIO
+from typing import Any
+
 import numpy as np
 import pytest
+import torch as th
 from helpers.agents import (
     all_agents,
     assert_differ,
@@ -12,6 +16,7 @@ from helpers.agents import (
     make_agent,
     make_maze,
     maze_observations,
+    replay_agents,
     twin_of,
 )
 
@@ -147,3 +152,77 @@ def test_seed_replays_training(agent):
     ]
     assert_same(learned[0], learned[1])
     assert_differ(learned[0], learned[2])
+
+
+@every_agent
+def test_parameters_are_tensors_of_numbers_only(agent):
+    """Code that maps over them, an average of two agents say, must not break."""
+    state = make_agent(agent).policy.state_dict()
+    assert all(tensor.is_floating_point() for tensor in state.values())
+
+
+@every_agent
+def test_set_parameters_leaves_sampling_stream_alone(agent):
+    model, twin, other = (make_agent(agent, seed=seed) for seed in (0, 0, 1))
+    model.set_parameters(other.get_parameters())
+    twin.policy.load_state_dict(other.policy.state_dict())
+    obs = maze_observations()
+    np.testing.assert_array_equal(model.predict(obs)[0], twin.predict(obs)[0])
+
+
+@every_agent
+def test_loaded_agent_draws_on(agent, tmp_path):
+    model = make_agent(agent)
+    obs = maze_observations()
+    model.predict(obs)
+    model.save(tmp_path / "model")
+    loaded = agent.load(tmp_path / "model")
+    np.testing.assert_array_equal(model.predict(obs)[0], loaded.predict(obs)[0])
+
+
+@every_agent
+@pytest.mark.parametrize("name", ["model", "model.zip", "deep/model.v2"])
+def test_interrupted_save_keeps_the_old_one(agent, name, tmp_path, monkeypatch):
+    model = make_agent(agent)
+    model.save(tmp_path / name)
+    (saved,) = [path for path in tmp_path.rglob("*") if path.is_file()]
+    before = saved.read_bytes()
+
+    def die(*_args: Any, **_kwargs: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(th, "save", die)
+    with pytest.raises(KeyboardInterrupt):
+        model.save(tmp_path / name)
+    assert saved.read_bytes() == before
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == [saved]
+
+
+@replay_agents
+@pytest.mark.parametrize("name", ["buffer", "buffer.pickle"])
+def test_interrupted_save_keeps_the_old_replay_buffer(
+    agent, name, tmp_path, monkeypatch
+):
+    model = make_agent(agent).learn(40)
+    model.save_replay_buffer(tmp_path / name)
+    (saved,) = tmp_path.iterdir()
+    before = saved.read_bytes()
+
+    def die(_buffer: Any, file: Any, **_options: Any) -> None:
+        file.write(b"half of it")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("stable_baselines3.common.save_util.pickle.dump", die)
+    with pytest.raises(KeyboardInterrupt):
+        model.save_replay_buffer(tmp_path / name)
+    assert saved.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [saved]
+
+
+def test_replay_buffer_goes_into_an_open_file():
+    model, file = make_agent(SASQ).learn(40), BytesIO()
+    model.save_replay_buffer(file)
+    file.seek(0)
+    size = model.replay_buffer.size()
+    model.load_replay_buffer(file)
+    assert model.replay_buffer.size() == size > 0

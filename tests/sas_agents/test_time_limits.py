@@ -1,0 +1,99 @@
+"""Rollouts of whole episodes need an end: a missing time limit is said at once."""
+
+from collections.abc import Callable
+from typing import Any
+
+import gymnasium as gym
+import pytest
+from gymnasium import spaces
+from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
+from gymnasium.wrappers import TimeLimit
+from helpers.agents import Masked, episodic_agents, make_agent, make_maze
+from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv
+
+from sas_agents import SASPG, VectorEnvAdapter, make_vec_env
+from sas_gym import Maze, Recommender, SASEnv, StochasticActionSets, check_env
+
+NO_LIMIT = "no time limit was found, and a rollout of whole episodes"
+
+
+def endless() -> Any:
+    return Masked(spaces.Box(0, 1, (2,)))
+
+
+def limited() -> Any:
+    return TimeLimit(endless(), 20)
+
+
+def masked_cart_pole() -> Any:
+    return StochasticActionSets(gym.make("CartPole-v1"), 0.7)
+
+
+def adapted(kind: Any, *make: Callable[[], Any]) -> Any:
+    return VectorEnvAdapter(kind(make, autoreset_mode=AutoresetMode.SAME_STEP))
+
+
+@pytest.mark.parametrize(
+    "make_env",
+    [
+        endless,
+        lambda: DummyVecEnv([limited, endless]),
+        lambda: SubprocVecEnv([endless], start_method="fork"),
+        lambda: SASEnv(Maze()),
+        lambda: make_vec_env(Maze(), 2),
+        lambda: make_vec_env(Maze(), 2, vec_env_cls=DummyVecEnv),
+        lambda: adapted(SyncVectorEnv, limited, endless),
+        lambda: adapted(AsyncVectorEnv, endless, endless),
+    ],
+    ids=["own", "dummy", "processes", "task", "vector", "tasks", "sync", "async"],
+)
+def test_missing_time_limit_warns(make_env):
+    with pytest.warns(UserWarning, match=NO_LIMIT):
+        model = make_agent(SASPG, make_env(), whole_episodes=True)
+    model.env.close()
+
+
+@pytest.mark.parametrize(
+    "make_env",
+    [
+        limited,
+        lambda: "SAS/Maze-v0",
+        lambda: "SAS/Recommender-v0",
+        lambda: DummyVecEnv([limited, limited]),
+        lambda: SubprocVecEnv([limited], start_method="fork"),
+        lambda: SubprocVecEnv([lambda: SASEnv(Recommender())], start_method="fork"),
+        lambda: make_vec_env(Recommender(), 2),
+        lambda: make_maze(max_episode_steps=9),
+        lambda: adapted(SyncVectorEnv, limited, limited),
+        lambda: adapted(AsyncVectorEnv, masked_cart_pole, masked_cart_pole),
+    ],
+)
+def test_no_alarm_where_episodes_end(make_env):
+    """By a limit, or as the task says that they do; warnings are errors here."""
+    model = make_agent(SASPG, make_env(), whole_episodes=True)
+    assert model.num_timesteps == 0
+    model.env.close()
+
+
+@episodic_agents
+def test_missing_time_limit_warns_of_whole_episodes_alone(agent, tmp_path):
+    make_agent(agent, endless(), whole_episodes=False)
+    with pytest.warns(UserWarning, match=NO_LIMIT):
+        model = make_agent(agent, endless(), whole_episodes=True)
+    # Said once: not again of the agent that is loaded.
+    model.save(tmp_path / "model")
+    loaded = agent.load(tmp_path / "model", env=endless())
+    assert loaded.whole_episodes
+
+
+class Patient(Maze):
+    """A maze that says of itself that it ends."""
+
+    always_ends = True
+
+
+def test_check_env_believes_a_task_that_always_ends():
+    goal = (0.9, 0.95, 0.9, 0.95)
+    with pytest.warns(UserWarning, match="no time limit was found, and an episode"):
+        check_env(SASEnv(Maze(goal=goal)), skip_render_check=True)
+    check_env(SASEnv(Patient(goal=goal)), skip_render_check=True)
