@@ -32,6 +32,7 @@ class Stroll(Task):
 
     num_states, num_actions = S, A
     observation_space = spaces.Discrete(S)
+    always_ends = True
 
     def __init__(self):
         rng = np.random.default_rng(4)

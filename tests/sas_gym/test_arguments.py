@@ -1,6 +1,5 @@
 """Arguments that would be accepted in silence, or fail far away, are named at once."""
 
-import json
 import subprocess
 import sys
 from pathlib import Path
@@ -12,7 +11,7 @@ import pytest
 
 import sas_gym
 from sas_gym import BayArea, Maze, Recommender, Routing, SASEnv, SASVectorEnv
-from sas_gym.action_sets import Explicit, Grouped, Independent
+from sas_gym.action_sets import Explicit, Grouped
 
 # Of types that mypy would not let through.
 TWO: Any = 2.0
@@ -217,22 +216,6 @@ def test_wrong_reset_mask_is_named(mask, seed, message):
 def test_unknown_autoreset_mode_is_refused():
     with pytest.raises(ValueError, match="'Never' is not a valid AutoresetMode"):
         gym.make_vec("SAS/Maze-v0", 2, autoreset_mode="Never")
-
-
-@pytest.mark.parametrize(
-    "sets", [0.7, Independent(0.7), Independent([0.2, 0.9]), np.array([0.2, 0.9])]
-)
-def test_spec_of_wrapped_environment_is_json(sets):
-    env: Any = sas_gym.StochasticActionSets(gym.make("CartPole-v1"), sets)
-    assert env.spec is not None
-    text = env.spec.to_json()
-    assert json.loads(text)["additional_wrappers"]
-    twin: Any = gym.make(gym.envs.registration.EnvSpec.from_json(text))
-    masks = [made.reset(seed=4)[0]["action_mask"].tolist() for made in (env, twin)]
-    assert masks[0] == masks[1]
-    np.testing.assert_array_equal(
-        twin.get_wrapper_attr("action_sets").availability, env.action_sets.availability
-    )
 
 
 @pytest.mark.parametrize(
