@@ -69,9 +69,9 @@ def test_made_environment_survives_json(sets):
 
 
 def test_tables_by_state_survive_json():
-    size = sas_gym.SanFrancisco().action_sets.availability.shape
-    assert len(size) == 2
-    table = np.random.default_rng(0).uniform(0.1, 1.0, size)
+    task = sas_gym.SanFrancisco()
+    rng = np.random.default_rng(0)
+    table = rng.uniform(0.1, 1.0, (task.num_states or 0, task.num_actions))
     env = gym.make("SAS/SanFrancisco-v0", action_sets=Independent(table))
     assert_same_play(env, gym.make(through_json(env)))
 
@@ -90,6 +90,8 @@ def test_registered_spec_keeps_its_objects():
     sas_gym.register("Test/Grouped-v0", "sas_gym:Maze", 9, action_sets=sets)
     env: Any = gym.make("Test/Grouped-v0")
     assert env.spec.kwargs["action_sets"]["distribution"] == "Grouped"
+    env.unwrapped.spec = gym.spec("Test/Grouped-v0")
+    assert env.unwrapped.spec.kwargs["action_sets"]["distribution"] == "Grouped"
     assert gym.spec("Test/Grouped-v0").kwargs["action_sets"] is sets
 
 
