@@ -8,7 +8,7 @@ import torch as th
 from gymnasium.vector import AsyncVectorEnv, SyncVectorEnv, VectorEnv
 from stable_baselines3.common.logger import Logger
 from stable_baselines3.common.utils import explained_variance
-from stable_baselines3.common.vec_env import VecEnv
+from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv
 from torch.nn import functional as F
 
 from sas_agents._batch import Batch
@@ -16,7 +16,7 @@ from sas_agents._estimators import entropy, gradient_variance
 from sas_agents._scores import Scores
 from sas_agents._vec_env import VectorEnvAdapter
 from sas_gym import SASVectorEnv
-from sas_gym._wrappers import time_limit
+from sas_gym._wrappers import episodes_end
 
 # An update that changes the policy by more than this has left what it was measured on.
 HUGE_KL = 1.0
@@ -78,7 +78,7 @@ class Warnings:
 
     def of_endless_episodes(self, env: VecEnv) -> None:
         """Warn if nothing says that the episodes end."""
-        if not episodes_end(env):
+        if not all_episodes_end(env):
             self._warn(
                 "endless",
                 "no time limit was found, and a rollout of whole episodes waits for "
@@ -108,13 +108,15 @@ class Warnings:
             warnings.warn(message, stacklevel=4)
 
 
-def episodes_end(env: VecEnv) -> bool:
+def all_episodes_end(env: VecEnv) -> bool:
     """Return whether a time limit is found, or a task says that it needs none."""
     base = env.unwrapped
     if isinstance(base, VectorEnvAdapter):
         return _vector_episodes_end(base.vector_env)
-    # Asked by name, as the environments may be in other processes.
-    if env.has_attr("_max_episode_steps"):  # gymnasium.wrappers.TimeLimit has it
+    if isinstance(base, DummyVecEnv):
+        return all(map(episodes_end, base.envs))
+    # Elsewhere, as in other processes, by what gymnasium.wrappers.TimeLimit has.
+    if env.has_attr("_max_episode_steps"):
         return True
     tasks = env.get_attr("task") if env.has_attr("task") else [None]
     return all(getattr(task, "always_ends", False) for task in tasks)
@@ -125,7 +127,7 @@ def _vector_episodes_end(vector_env: VectorEnv[Any, Any, Any]) -> bool:
     if isinstance(inner, SASVectorEnv):
         return inner.max_episode_steps is not None or inner.task.always_ends
     if isinstance(inner, SyncVectorEnv):
-        return all(time_limit(single) is not None for single in inner.envs)
+        return all(map(episodes_end, inner.envs))
     specs: Any = [inner.spec]
     if isinstance(inner, AsyncVectorEnv):
         specs = inner.get_attr("spec")

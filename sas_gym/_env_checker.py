@@ -11,7 +11,7 @@ from gymnasium.utils.env_checker import check_env as gymnasium_check_env
 from gymnasium.utils.env_checker import data_equivalence
 
 from sas_gym._types import Mask
-from sas_gym._wrappers import RepairAction, time_limit
+from sas_gym._wrappers import RepairAction, episodes_end
 from sas_gym.masks import MASK_KEY, check_masks, discrete_actions, read_masks
 
 Trace = list[tuple[Any, ...]]
@@ -152,9 +152,7 @@ def _warn_of_endless_episodes(env: gym.Env[Any, Any], trace: Trace) -> None:
     ends = np.flatnonzero([terminated or cut for *_, terminated, cut in trace])
     longest = np.diff(ends, prepend=-1, append=len(trace) - 1).max()
     was_cut = any(cut for *_, cut in trace)
-    always_ends = getattr(getattr(env.unwrapped, "task", None), "always_ends", False)
-    is_limited = time_limit(env) is not None or was_cut or always_ends
-    if not is_limited and longest >= len(trace) // 4:
+    if not (episodes_end(env) or was_cut) and longest >= len(trace) // 4:
         gym.logger.warn(
             f"no time limit was found, and an episode went on for {longest} steps: "
             "where one may not end, wrap the environment in "

@@ -237,6 +237,12 @@ def time_limit(env: gym.Env[Any, Any]) -> int | None:
     return min(limits, default=None)
 
 
+def episodes_end(env: gym.Env[Any, Any]) -> bool:
+    """Return whether a time limit is found, or a task says that it needs none."""
+    task = getattr(env.unwrapped, "task", None)
+    return time_limit(env) is not None or getattr(task, "always_ends", False)
+
+
 class MaskInObservation(_MaskWrapper):
     """Put the mask that an environment provides elsewhere into its observations.
 

@@ -25,6 +25,10 @@ def limited() -> Any:
     return TimeLimit(endless(), 20)
 
 
+def limited_recommender() -> Any:
+    return TimeLimit(SASEnv(Recommender()), 3)
+
+
 def masked_cart_pole() -> Any:
     return StochasticActionSets(gym.make("CartPole-v1"), 0.7)
 
@@ -65,6 +69,8 @@ def test_missing_time_limit_warns(make_env):
         lambda: make_vec_env(Recommender(), 2),
         lambda: make_maze(max_episode_steps=9),
         lambda: adapted(SyncVectorEnv, limited, limited),
+        lambda: adapted(SyncVectorEnv, lambda: SASEnv(Recommender())),
+        lambda: DummyVecEnv([lambda: SASEnv(Recommender()), limited_recommender]),
         lambda: adapted(AsyncVectorEnv, masked_cart_pole, masked_cart_pole),
     ],
 )
