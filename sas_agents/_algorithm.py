@@ -171,6 +171,13 @@ class MaskedAlgorithm(BaseAlgorithm):
         self._check_reset(self._last_obs)
         return arguments
 
+    def _update_current_progress_remaining(
+        self, num_timesteps: int, total_timesteps: int
+    ) -> None:
+        """Let schedules end at 0, where a last rollout goes beyond the last step."""
+        super()._update_current_progress_remaining(num_timesteps, total_timesteps)
+        self._current_progress_remaining = max(self._current_progress_remaining, 0.0)
+
     def _update_learning_rate(
         self, optimizers: list[th.optim.Optimizer] | th.optim.Optimizer
     ) -> None:

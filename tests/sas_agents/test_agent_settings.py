@@ -111,3 +111,17 @@ def test_other_schedules_are_checked(agent, option, wrong):
     model = make_agent(agent, **{option: later(wrong)})
     with pytest.raises(ValueError, match=f"{option} must be a .* got {wrong}"):
         model.learn(200)
+
+
+@all_agents
+def test_linear_schedule_is_never_negative(agent):
+    """The last rollout goes beyond the last step, where progress is less than 0."""
+    seen = []
+
+    def schedule(progress_remaining: float) -> float:
+        seen.append(progress_remaining)
+        return 1e-3 * progress_remaining
+
+    model = make_agent(agent, learning_rate=schedule).learn(101)
+    assert model.num_timesteps > 101
+    assert min(seen) == 0
