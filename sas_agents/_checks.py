@@ -44,6 +44,12 @@ def check_positive(name: str, number: Any) -> None:
         raise ValueError(f"{name} must be greater than 0, got 0; None switches it off")
 
 
+def check_double_q(name: str, choice: Any) -> None:
+    """Raise `ValueError` unless it is one of the three kinds of targets."""
+    if choice not in (False, True, "clipped"):
+        raise ValueError(f'{name} must be False, True or "clipped", got {choice!r}')
+
+
 # What the agents' settings must be, by their names; a setting that an agent does not
 # have, or that is `None` where this is a choice, is left out.
 _SETTINGS: dict[str, Callable[[str, Any], None]] = {
@@ -64,6 +70,7 @@ _SETTINGS: dict[str, Callable[[str, Any], None]] = {
     "exploration_fraction": check_fraction,
     "exploration_initial_eps": check_fraction,
     "exploration_final_eps": check_fraction,
+    "double_q": check_double_q,
     "n_steps": partial(check_integer, least=1),
     "n_epochs": partial(check_integer, least=1),
     "w_steps": partial(check_integer, least=1),
@@ -285,6 +292,8 @@ class LearningChecks(BaseCallback):
 
     def _init_callback(self) -> None:
         self._num_updates = self.model._n_updates
+        # Listed once: at every update of SASQ it took longer than looking at them.
+        self._weights = list(self.model.policy.named_parameters())
 
     def _on_step(self) -> bool:
         seen = self.locals
@@ -303,7 +312,7 @@ class LearningChecks(BaseCallback):
         if self.model._n_updates == self._num_updates:
             return
         self._num_updates = self.model._n_updates
-        for name, weights in self.model.policy.named_parameters():
+        for name, weights in self._weights:
             check_finite_tensor(
                 f"the weights {name} are",
                 weights,

@@ -1,12 +1,14 @@
-"""The paper's mathematics as pure functions of tensors."""
+"""The paper's mathematics as pure functions."""
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import torch as th
 from jaxtyping import Float, Int
 
 from sas_agents._masked_ops import exponential
+from sas_gym._types import NDArray
 
 
 def entropy(
@@ -83,29 +85,21 @@ def gradient_variance(
 
 
 def td_target(
-    reward: Float[th.Tensor, "B 1"],
-    not_done: Float[th.Tensor, "B 1"],
-    discount: Float[th.Tensor, "B 1"] | float,
-    next_q: Float[th.Tensor, "B A"],
-    next_q_online: Float[th.Tensor, "B A"] | None = None,
-) -> Float[th.Tensor, "B 1"]:
+    reward: Float[NDArray[Any], " B"],
+    not_done: Float[NDArray[Any], " B"],
+    discount: Float[NDArray[Any], " B"] | float,
+    next_q: Float[NDArray[Any], " B"],
+) -> Float[NDArray[Any], " B"]:
     """Target of SAS-Q: the reward and the best *available* value that follows.
 
     Args:
         reward: Rewards.
         not_done: 1 where the episode continues, 0 where it has ended.
         discount: The discount, one for all or one per sample.
-        next_q: Target network's values, minus infinity where unavailable.
-        next_q_online: Online network's values likewise, if it is to choose the action
-            that the target network evaluates (double Q-learning).
+        next_q: Values of the best available actions.
     """
-    if next_q_online is None:
-        best = next_q.max(dim=1, keepdim=True).values
-    else:
-        best = next_q.gather(1, next_q_online.argmax(dim=1, keepdim=True))
-    # A final state may have an empty set, whose maximum is minus infinity.
-    following = th.where(not_done > 0, best, 0.0)
-    return reward + discount * following
+    target: NDArray[Any] = reward + discount * not_done * next_q
+    return target
 
 
 def mean_kl(

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from io import BufferedIOBase
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch as th
@@ -14,9 +14,13 @@ from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.utils import obs_as_tensor
 
 from sas_agents._algorithm import MaskedAlgorithm, whole_file
+from sas_agents._features import TensorObs
+from sas_agents._replay_buffer import FastDictReplayBuffer
 from sas_agents._vec_infos import EnvInfos
 from sas_gym.masks import MASK_KEY, sample_actions
 
+# Replay buffers that read nothing else of the infos.
+_BUFFERS = (DictReplayBuffer, FastDictReplayBuffer)
 _GOES_ON: dict[str, Any] = {"TimeLimit.truncated": False}
 
 
@@ -62,12 +66,14 @@ class MaskedExploration(MaskedAlgorithm, OffPolicyAlgorithm):
         explores = self._explores(len(masks), 1.0 if warm_up else self.exploration_rate)
         actions = self._random_actions(masks)
         if not explores.all():
-            with th.no_grad():
-                greedy = self.policy._predict(
-                    obs_as_tensor(self._last_obs, self.device)
-                )
-            actions = np.where(explores, actions, greedy.cpu().numpy())
+            obs = cast("TensorObs", obs_as_tensor(self._last_obs, self.device))
+            actions = np.where(explores, actions, self._greedy_actions(obs))
         return actions, actions
+
+    @th.no_grad()
+    def _greedy_actions(self, obs: TensorObs) -> NDArray[np.intp]:
+        actions: NDArray[np.intp] = self.policy._predict(obs).cpu().numpy()
+        return actions
 
     def _store_transition(
         self,
@@ -79,13 +85,23 @@ class MaskedExploration(MaskedAlgorithm, OffPolicyAlgorithm):
         infos: Sequence[dict[str, Any]],
     ) -> None:
         """Store a step of every environment."""
-        if type(replay_buffer) is DictReplayBuffer and isinstance(infos, EnvInfos):
+        if type(replay_buffer) in _BUFFERS and isinstance(infos, EnvInfos):
             # It asks each info for the time limit: a fifth of the training's time would
             # go into making the infos of episodes that go on.
             infos = [infos[i] if done else _GOES_ON for i, done in enumerate(dones)]
         super()._store_transition(
             replay_buffer, buffer_action, new_obs, reward, dones, list(infos)
         )
+
+    def dump_logs(self) -> None:
+        """Write the log, if there is anything that it is written to.
+
+        For short episodes the means over the last ones would take a tenth of the time.
+        """
+        if self.logger.output_formats:
+            super().dump_logs()
+        else:
+            self.logger.dump(self.num_timesteps)
 
     def save_replay_buffer(self, path: str | Path | BufferedIOBase) -> None:
         """Save the replay buffer, whole or not at all, as `save` does.

@@ -17,6 +17,8 @@ from stable_baselines3.common.torch_layers import (
     FlattenExtractor,
     NatureCNN,
 )
+from torch.nn.modules.batchnorm import _BatchNorm
+from torch.nn.modules.dropout import _DropoutNd
 
 from sas_gym.masks import MASK_KEY
 
@@ -115,6 +117,14 @@ def multi_input_features(space: gym.Space[Any]) -> type[BaseFeaturesExtractor]:
     return CombinedExtractor if isinstance(space, spaces.Dict) else FlattenExtractor
 
 
+def has_fixed_output(features: BaseFeaturesExtractor) -> bool:
+    """Return whether nothing in features is learned, or differs in training."""
+    varying = (_BatchNorm, _DropoutNd)
+    return not list(features.parameters()) and not any(
+        isinstance(module, varying) for module in features.modules()
+    )
+
+
 def array_features(
     features: BaseFeaturesExtractor, space: gym.Space[Any]
 ) -> Callable[[NDArray[Any]], NDArray[Any]] | None:
@@ -128,7 +138,8 @@ def array_features(
     if type(features) is FourierBasis:
         buffers = features.low, features.width, features.frequencies
         low, width, frequencies = (buffer.cpu().numpy() for buffer in buffers)
-        return lambda rows: np.cos(((rows - low) / width) @ frequencies)
+        scaled = frequencies / width[:, None]
+        return lambda rows: np.cos((rows - low) @ scaled)
     if type(features) is Identity:
         return lambda rows: rows.astype(np.float32, copy=False)
     return None

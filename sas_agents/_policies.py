@@ -237,7 +237,7 @@ class SASPolicy(FeaturesWithoutMask, BasePolicy):
 
         For a Discrete observation space it looks them up in a table: the network sees
         each state once. A matrix times features that NumPy can compute is left to it,
-        as torch takes five times as long for one row.
+        as torch takes ten times as long for one row.
         """
         space = bare_space(self.observation_space)
         if isinstance(space, spaces.Discrete) and space.n <= MAX_TABULATED_STATES:

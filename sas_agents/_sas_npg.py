@@ -35,7 +35,9 @@ class SASNPG(PolicyGradientAlgorithm):
 
     The paper's algorithm, to the letter, is `whole_episodes=True, normalize=False,
     baseline_weights=(0, 0), adapt_weights=False, w_learning_rate=..., w_steps=1,
-    w_memory=1, target_kl=None` with `"LinearPolicy"`, one environment and `n_steps=1`.
+    w_memory=1, target_kl=None` with `"LinearPolicy"`, one environment and `n_steps=1`;
+    for a bounded Box, which has a Fourier basis, also with its order of the paper, by
+    `policy_kwargs={"features_extractor_kwargs": {"order": 3}}`.
 
     `help(sas_agents)` explains what is logged.
 

@@ -32,7 +32,9 @@ class SASPG(PolicyGradientAlgorithm):
     The paper's algorithm, to the letter, is `whole_episodes=True, n_epochs=1,
     normalize=False, clip_range=None, target_kl=None` with
     `"LinearPolicy"`, a `critic_learning_rate`, one environment, `n_steps=1` and
-    `policy_kwargs={"optimizer_class": torch.optim.SGD}`.
+    `policy_kwargs={"optimizer_class": torch.optim.SGD}`; for a bounded Box, which has a
+    Fourier basis, also with its order of the paper, by
+    `"features_extractor_kwargs": {"order": 3}` in `policy_kwargs`.
 
     `help(sas_agents)` explains what is logged.
 

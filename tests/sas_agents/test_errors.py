@@ -102,6 +102,7 @@ def test_environment_without_masks(agent, make_env):
             {"learning_rate": float("nan")},
             "learning_rate must be a finite number of at least 0",
         ),
+        (SASQ, {"double_q": "yes"}, 'double_q must be False, True or "clipped"'),
         (SASQ, {"batch_size": 0}, "batch_size must be an integer of at least 1, got 0"),
         (SASQ, {"gamma": 1.5}, "gamma must be a finite number in \\[0, 1\\], got 1.5"),
     ],

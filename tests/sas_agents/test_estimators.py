@@ -276,29 +276,12 @@ def test_gradient_variance_equals_that_of_samples():
     th.testing.assert_close(gradient_variance(norms, advantage, mean), expected)
 
 
-NEXT_Q = th.tensor([[-INF, 1.0, -3.0], [7.0, -INF, 5.0]])
-
-
-def test_td_target_is_best_available_value():
-    target = td_target(
-        th.tensor([[1.0], [2.0]]), th.tensor([[1.0], [0.0]]), 0.5, NEXT_Q
-    )
-    th.testing.assert_close(target, th.tensor([[1.5], [2.0]]))
-
-
-def test_td_target_of_empty_final_set():
-    """Board games end with no action left."""
-    nothing = th.full((1, 3), -INF)
-    for online in (None, nothing):
-        target = td_target(th.tensor([[2.0]]), th.zeros(1, 1), 0.9, nothing, online)
-        assert target.item() == 2.0
-
-
-def test_double_td_target():
-    """The online network chooses what the target network evaluates."""
-    online = th.tensor([[-INF, -9.0, 0.0], [0.0, -INF, 1.0]])
-    target = td_target(th.zeros(2, 1), th.ones(2, 1), 1.0, NEXT_Q, online)
-    th.testing.assert_close(target, th.tensor([[-3.0], [5.0]]))
+def test_td_target_ends_with_the_episode():
+    reward, not_done = np.array([1.0, 2.0]), np.array([1.0, 0.0])
+    target = td_target(reward, not_done, 0.5, np.array([3.0, 7.0]))
+    np.testing.assert_array_equal(target, [2.5, 2.0])
+    target = td_target(reward, not_done, np.array([0.1, 0.2]), np.array([3.0, 7.0]))
+    np.testing.assert_allclose(target, [1.3, 2.0])
 
 
 def test_clipped_gradient_is_whole_where_nothing_has_moved():

@@ -15,6 +15,7 @@ from stable_baselines3.common.utils import obs_as_tensor
 from sas_agents import SASNPG, SASPG, SASQ, make_vec_env
 from sas_agents._estimators import entropy
 from sas_agents._masked_ops import (
+    best_actions,
     chosen_log_probs,
     exponential,
     log_softmax,
@@ -335,3 +336,12 @@ def test_sample_softmax_frequencies_among_three_actions():
     )
     weights = np.where(mask, np.exp(logits), 0.0)
     assert_frequencies(np.bincount(drawn, minlength=4), weights / weights.sum())
+
+
+@given(cases(most_actions=100), st.integers(0, 10**6))
+def test_best_action_is_largest_available(case, seed):
+    _, masks = case
+    values = np.random.default_rng(seed).normal(size=masks.shape).astype(np.float32)
+    expected = np.where(masks == 1, values, -np.inf).argmax(axis=1)
+    for mask in (masks, masks.astype(bool), masks.astype(np.uint8)):
+        np.testing.assert_array_equal(best_actions(values, mask), expected)

@@ -1,5 +1,6 @@
 """SASQ learns from the available actions, and diverges where the paper says so."""
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -9,9 +10,13 @@ from gymnasium import spaces
 from helpers.statistical import assert_frequencies
 from hypothesis import given
 from hypothesis import strategies as st
+from stable_baselines3.common.buffers import DictReplayBuffer
 from stable_baselines3.common.logger import Logger
+from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 
 from sas_agents import SASQ, VectorEnvAdapter, make_vec_env
+from sas_agents._q_policies import LinearQNetwork, MaskedQNetwork
+from sas_agents._sas_q import clip_gradients
 from sas_gym import SASEnv, SASVectorEnv, Task, ThetaTwoTheta
 from sas_gym.action_sets import Independent
 from sas_gym.masks import MASK_KEY
@@ -25,6 +30,7 @@ ONLINE: dict[str, Any] = {
     "target_update_interval": 1,
     "train_freq": 1,
     "normalize": False,
+    "double_q": False,
     "max_grad_norm": np.inf,
     "gamma": 1.0,
 }
@@ -94,7 +100,7 @@ def theta_2(model):
 
 
 @pytest.mark.parametrize("step_size", [0.01, 0.1, 1.0])
-@pytest.mark.parametrize("double_q", [False, True])
+@pytest.mark.parametrize("double_q", [False, True, "clipped"])
 def test_theta_2_diverges_with_left_unavailable(step_size, double_q):
     model = one_transition([0, 1], step_size, double_q=double_q)
     for update in range(1, 30):
@@ -110,6 +116,25 @@ def test_theta_2_converges_with_all_available():
         model._on_step()
     assert theta_2(model) == pytest.approx(-4.0, abs=1e-3)
     assert model.q_net.q_net[0].weight[0, 0].item() == -2.0
+
+
+@pytest.mark.parametrize(
+    ("double_q", "mask", "next_q"),
+    [
+        (False, [1, 1], 9.0),
+        (True, [1, 1], 2.0),
+        ("clipped", [1, 1], 1.0),
+        (False, [1, 0], 2.0),
+        (True, [0, 1], 9.0),
+        ("clipped", [0, 1], 0.5),
+    ],
+)
+def test_target_of_each_kind(double_q, mask, next_q):
+    """Of the values (1, 0.5) and the targets' (2, 9) in the state that follows."""
+    model = one_transition(mask, 0.1, double_q=double_q)
+    model.q_net.q_net[0].weight.data.copy_(th.tensor([[0.5], [0.25]]))
+    model.q_net_target.q_net[0].weight.data.copy_(th.tensor([[1.0], [4.5]]))
+    assert model._target(model.replay_buffer.sample(3)).tolist() == [next_q] * 3
 
 
 def test_logged_loss_is_mean_of_gradient_steps():
@@ -132,11 +157,131 @@ def test_target_scale_leaves_q_unchanged():
     assert logged["train/target_scale"] == model.target_scale
 
 
-@pytest.mark.parametrize("num_envs", [1, 4, 64])
+@pytest.mark.filterwarnings("ignore:The number of environments used")  # by SB3
+@pytest.mark.parametrize("num_envs", [1, 8, 64, 1024])
 def test_gradient_steps_per_step_whatever_the_environments(num_envs):
     model: Any = SASQ("LinearPolicy", make_vec_env("SAS/Maze-v0", num_envs))
     steps = model.train_freq.frequency * num_envs
     assert steps / model.gradient_steps == 64
+
+
+@pytest.mark.parametrize("num_envs", [1, 64])
+def test_targets_follow_the_network_slowly(num_envs):
+    """Noise of the network at one moment must not become the targets of all."""
+    model: Any = SASQ("LinearPolicy", make_vec_env("SAS/Maze-v0", num_envs))
+    model.set_logger(Logger(None, []))
+    online, target = model.q_net.q_net[0].weight, model.q_net_target.q_net[0].weight
+    online.data.fill_(1.0)
+    moved = []
+    for _ in range(5):
+        for _ in range(256 // num_envs):
+            model._on_step()
+        moved.append(target.mean().item())
+    # On the way at every update, and most of it after 1,280 steps.
+    assert 0.1 < moved[0] < 0.4
+    assert 0.6 < moved[-1] < 0.95
+    assert moved == sorted(moved)
+
+
+@pytest.mark.parametrize(
+    "env_id", ["SAS/SanFrancisco-v0", "SAS/Maze-v0", "SAS/Recommender-v0"]
+)
+def test_closed_form_is_gradient_by_autograd(env_id):
+    """One-hot features, a Fourier basis, and a vector as it is."""
+    model: Any = SASQ("LinearPolicy", make_vec_env(env_id, 4), seed=0)
+    model.learn(1200)
+    network, batch = model.q_net, model.replay_buffer.sample(50)
+    assert isinstance(network, LinearQNetwork)
+    network.weight.data.normal_()
+    actions = batch.actions[:, 0].numpy()
+    target = np.random.default_rng(0).normal(size=50).astype(np.float32)
+    found = []
+    for kind in (LinearQNetwork, MaskedQNetwork):
+        encoded = kind.encode(network, batch.observations)
+        loss = kind.set_gradient(network, encoded, actions, target)
+        values = kind.values(network, encoded)
+        assert network.weight.grad is not None
+        found.append((loss, network.weight.grad.clone(), values))
+    (loss, gradient, values), (expected_loss, expected, expected_values) = found
+    assert loss == pytest.approx(expected_loss, rel=1e-5)
+    th.testing.assert_close(gradient, expected, rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(values, expected_values, rtol=1e-4, atol=1e-5)
+    assert gradient.abs().max() > 0.01
+    taken = network.values_of(network.encode(batch.observations), actions)
+    expected_taken = expected_values[np.arange(50), actions]
+    np.testing.assert_allclose(taken, expected_taken, rtol=1e-4, atol=1e-5)
+
+
+class Doubling(BaseFeaturesExtractor):
+    """Features of a user's own, learned or with a layer that differs in training."""
+
+    def __init__(self, observation_space, layer):
+        super().__init__(observation_space, features_dim=2)
+        self.layer = layer()
+
+    def forward(self, observations):
+        return 2 * self.layer(observations)
+
+
+@pytest.mark.parametrize(
+    ("layer", "is_closed"),
+    [
+        (th.nn.Identity, True),
+        (partial(th.nn.Linear, 2, 2), False),
+        (th.nn.Dropout, False),
+        (partial(th.nn.BatchNorm1d, 2, affine=False), False),
+    ],
+)
+def test_own_features_have_closed_form_if_fixed(layer, is_closed):
+    options = {
+        "features_extractor_class": Doubling,
+        "features_extractor_kwargs": {"layer": layer},
+    }
+    env = make_vec_env("SAS/Maze-v0", 4)
+    model: Any = SASQ("LinearPolicy", env, policy_kwargs=options, seed=0)
+    model.learn(1200)
+    assert isinstance(model.q_net, LinearQNetwork) == is_closed
+    assert model.q_net.q_net[0].weight.abs().max() > 0
+    model.policy.set_training_mode(True)
+    assert model.q_net.training == (not is_closed)
+    model.policy.set_training_mode(False)
+    assert not model.q_net.training
+
+
+@pytest.mark.parametrize("policy", ["LinearPolicy", "MlpPolicy"])
+@pytest.mark.parametrize("max_norm", [0.5, 100.0, np.inf])
+def test_gradients_are_clipped_as_by_torch(policy, max_norm):
+    model: Any = SASQ(policy, make_vec_env("SAS/Maze-v0", 1))
+    parameters = list(model.q_net.parameters())
+    expected = [th.randn_like(parameter) for parameter in parameters]
+    for parameter, gradient in zip(parameters, expected, strict=True):
+        parameter.grad = gradient.clone()
+    clip_gradients(parameters, max_norm)
+    norm = float(th.cat([gradient.flatten() for gradient in expected]).norm())
+    for parameter, gradient in zip(parameters, expected, strict=True):
+        th.testing.assert_close(parameter.grad, gradient * min(max_norm / norm, 1.0))
+
+
+def test_samples_are_those_of_stable_baselines3():
+    """The same draws and values, after the buffer has gone round."""
+    sampled = []
+    for buffer in (None, DictReplayBuffer):
+        env = make_vec_env("SAS/Maze-v0", 3, env_kwargs={"max_episode_steps": 20})
+        model: Any = SASQ(
+            "LinearPolicy", env, replay_buffer_class=buffer, buffer_size=300, seed=0
+        )
+        model.learn(1200)
+        np.random.seed(1)  # noqa: NPY002  # SB3's buffer draws from it
+        sampled.append(model.replay_buffer.sample(500))
+    ours, theirs = sampled
+    assert 0 < theirs.dones.mean() < 1 or not theirs.dones.any()
+    for field in ("actions", "rewards", "dones"):
+        th.testing.assert_close(getattr(ours, field), getattr(theirs, field))
+    for field in ("observations", "next_observations"):
+        found, expected = getattr(ours, field), getattr(theirs, field)
+        assert found.keys() == expected.keys()
+        for key in expected:
+            th.testing.assert_close(found[key], expected[key], rtol=0, atol=0)
 
 
 @pytest.mark.parametrize("scale", [2.0**-20, 2.0**20])
