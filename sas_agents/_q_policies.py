@@ -73,7 +73,7 @@ class LinearQNetwork(MaskedQNetwork):
     """A matrix times features that never change.
 
     Features are computed once per batch, the gradient is written down, and all of it is
-    left to NumPy: for so little work, torch and its graph take three times as long.
+    left to NumPy: for so little work, torch and its graph take twice as long or more.
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:

@@ -10,7 +10,7 @@ from stable_baselines3.common.vec_env import VecNormalize
 
 
 class FastDictReplayBuffer(DictReplayBuffer):
-    """Stable-Baselines3's buffer, which draws the same samples in a third of the time.
+    """Stable-Baselines3's buffer, with the same samples in less than half of the time.
 
     Steps and environments are one axis, along which `take` is far faster than indexing
     by two arrays, and what it returns need not be copied again.
