@@ -86,19 +86,24 @@ def digest(content: Any) -> str:
 
 
 @cache
-def versions(environment: str = "") -> dict[str, str]:
+def versions(environment: str = "", is_peer: bool = False) -> dict[str, str]:
     """Return the versions that a result depends on.
 
     `source` is a hash of the syntax trees of `sas_gym` and `sas_agents`: in a working
     copy the version number stays while agents change, and results of two agents must
     not be mixed. Comments, docstrings and this sub-package do not count. `environment`
     is a hash of the module that one is imported from, as in `"module:Id-v0"`.
+
+    Args:
+        environment: The environment's id.
+        is_peer: Whether the algorithm is another library's: a change of our agents then
+            leaves its results valid, and only what makes environments counts.
     """
     packages = ("stable_baselines3", "sb3_contrib", "torch", "numpy", "gymnasium")
     found = {
         "python": platform.python_version(),
         "sas_gym": version("sas-gym"),
-        "source": _source_digest(),
+        "source": _source_digest("_vec_*.py" if is_peer else "*.py"),
         **{name: _version(name) for name in packages},
     }
     module, colon, _ = environment.partition(":")
@@ -116,15 +121,16 @@ def _version(package: str) -> str:
         return "none"
 
 
-def _source_digest() -> str:
+def _source_digest(agent_modules: str) -> str:
+    """Hash `sas_gym` and the modules of `sas_agents` that match a pattern."""
     import sas_agents
     import sas_gym
 
     digest = hashlib.sha256()
     ours = Path(__file__).parent
-    for package in (sas_gym, sas_agents):
+    for package, pattern in ((sas_gym, "*.py"), (sas_agents, agent_modules)):
         root = Path(package.__path__[0])
-        for path in sorted(root.rglob("*.py")):
+        for path in sorted(root.rglob(pattern)):
             if ours not in path.parents:
                 digest.update(path.relative_to(root).as_posix().encode())
                 digest.update(_without_docstrings(path.read_text()).encode())

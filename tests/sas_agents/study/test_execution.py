@@ -203,7 +203,8 @@ def test_worker_with_other_versions_refuses(
 ) -> None:
     """A machine of a cluster with other packages says so and does not run."""
     run = tiny.runs()[0].run
-    monkeypatch.setattr(execution, "versions", lambda _: {**run.versions, "torch": "0"})
+    other = {**run.versions, "torch": "0"}
+    monkeypatch.setattr(execution, "versions_for", lambda *_: other)
     with pytest.raises(RuntimeError, match=r"torch.* 0 here"):
         execution.execute_here(run)
 

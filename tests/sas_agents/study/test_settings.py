@@ -94,7 +94,7 @@ def test_shipped_studies_have_the_runs_they_promise() -> None:
     ours, paper = load_study("ours").runs(), load_study("paper").runs()
     assert len(ours) == 3 * 4 * (3 * 30 + 3 * 10)
     assert len(paper) == 3 * 4 * 3 * 10
-    assert {run.seed for _, run in ours} == set(range(1000, 1030))
+    assert {run.seed for _, run in ours} == set(range(2000, 2030))
     assert {run.num_envs for _, run in ours} == {64}
     assert {run.num_envs for _, run in paper} == {1}
     assert len({run.key for _, run in ours + paper}) == len(ours) + len(paper)

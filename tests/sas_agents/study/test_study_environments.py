@@ -1,5 +1,6 @@
 """Environments of a study: ours, guests with masks of any kind, and tasks."""
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,9 +10,10 @@ import numpy as np
 import pytest
 from helpers.agents import TAXI
 
+import sas_agents
 import sas_gym
 from sas_agents.study import Evaluation, Study, execute
-from sas_agents.study._algorithms import evaluated_policy
+from sas_agents.study._algorithms import evaluated_policy, versions_for
 from sas_agents.study._environments import (
     MaskChannel,
     evaluation_env,
@@ -171,6 +173,32 @@ def test_changed_module_of_an_environment_changes_the_versions(
     after = dict(versions("my_problem:Maze"))
     assert before.pop("environment") != after.pop("environment")
     assert before == after == versions()
+
+
+def test_changed_agent_leaves_the_results_of_peers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a peer's result depends on are the environments and how they are made."""
+    copy = tmp_path / "sas_agents"
+    source = Path(sas_agents.__path__[0])
+    shutil.copytree(source, copy, ignore=shutil.ignore_patterns("study"))
+    monkeypatch.setattr(sas_agents, "__path__", [str(copy)])
+
+    def sources() -> dict[str, str]:
+        versions.cache_clear()
+        labels = "SASPG", "MaskedPPO", "MaskablePPO", "RepairedDQN"
+        return {each: versions_for("", each)["source"] for each in labels}
+
+    before = sources()
+    with (copy / "_sas_q.py").open("a") as file:
+        file.write("SCALE_RATE = 0.5\n")
+    after = sources()
+    changed = {label for label in before if before[label] != after[label]}
+    assert changed == {"SASPG", "MaskedPPO"}
+    with (copy / "_vec_env.py").open("a") as file:
+        file.write("raise NotImplementedError\n")
+    assert all(sources()[label] != after[label] for label in before)
+    versions.cache_clear()
 
 
 def test_random_play_repeats_itself_and_disturbs_nobody() -> None:
