@@ -20,6 +20,7 @@ import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterator
 from copy import deepcopy
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -184,18 +185,22 @@ def passes(folder: Path, tests: list[str], seconds: int, *options: str) -> bool:
 
 
 def survives(folder: Path, tests: list[str], seconds: int = 600) -> bool:
-    """Return whether all tests pass: first, being quicker, without checks of shapes."""
-    unchecked = "addopts=--import-mode=importlib --doctest-modules"
-    return passes(folder, tests, seconds, "-o", unchecked) and passes(
-        folder, tests, seconds
-    )
+    """Return whether all tests pass.
+
+    First without checks of shapes and file by file: most faults are found so in the
+    time that it takes to import all files.
+    """
+    unchecked = "-o", "addopts=--import-mode=importlib --doctest-modules"
+    alone = (passes(folder, [test], seconds, *unchecked) for test in tests)
+    return all(alone) and passes(folder, tests, seconds)
 
 
-def seconds_of(folder: Path, name: str) -> int:
-    """Return the processor time of a file's tests without a change, and more."""
+@cache
+def seconds_of(folder: Path, tests: tuple[str, ...]) -> int:
+    """Return the processor time of some tests without a change, and more."""
     start = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
-    if not survives(folder, TESTS[name]):
-        sys.exit(f"the tests of {name} fail without a change: {TESTS[name]}")
+    if not survives(folder, list(tests)):
+        sys.exit(f"the tests fail without a change: {tests}")
     return int(resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - start) + 5
 
 
@@ -217,7 +222,7 @@ def try_file(
     if sample is not None and sample < len(found):
         tried = sorted(random.Random(seed).sample(found, sample))
     num_tried, lines, survivors = len(tried), source.splitlines(), []
-    seconds = seconds_of(folder, name)
+    seconds = seconds_of(folder, tuple(TESTS[name]))
     counts: Counter[str] = Counter()
     if again:
         before = kept()[name].splitlines()
