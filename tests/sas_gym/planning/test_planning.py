@@ -231,12 +231,13 @@ def test_value_iteration_keeps_its_tolerance():
     assert value_iteration(loop, 0.1).values[0] == pytest.approx(100.0, abs=0.1)
 
 
-def test_value_iteration_without_tolerance():
+@pytest.mark.parametrize("method", [value_iteration, linear_program])
+def test_planning_without_tolerance(method):
     """Where the values are reached exactly, no error need be allowed."""
     transition = np.array([[[0.0, 1.0]], [[0.0, 1.0]]])
     step = TabularSASMDP(transition, [[-3.0], [0.0]], 0.5, terminal_states=[1])
     for gamma in (1.0, 0.5):
-        values = value_iteration(step.replace(gamma=gamma), tolerance=0.0).values
+        values = method(step.replace(gamma=gamma), tolerance=0.0).values
         assert values.tolist() == [-3.0, 0.0]
 
 
