@@ -94,6 +94,8 @@ def run(python: str, ends: str, arguments: list[str]) -> bool:
             [*pip, "--editable", f"{ROOT}[dev]", *pins],
         ]
         name = f"Python {version(python)}, {ends} versions"
+        if arguments:
+            name += f" (pytest {' '.join(arguments)})"
         if not all(_output(command)[0] for command in commands):
             keep(name, "could not be installed", "")
             return False
