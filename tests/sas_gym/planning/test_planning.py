@@ -83,6 +83,8 @@ def test_planners_equal_brute_force_undiscounted(seed, kind):
 def test_backward_induction_equals_brute_force(mdp, horizon):
     mdp = mdp.replace(gamma=1.0, horizon=horizon)
     found = backward_induction(mdp)
+    assert len(found.values) == horizon + 1
+    assert len(found.q_values) == horizon
     for left in range(horizon + 1):
         exact = brute_force.values(mdp, left)
         np.testing.assert_allclose(found.values[horizon - left], exact, atol=1e-12)
