@@ -91,7 +91,26 @@ def test_ranking_is_readable():
         assert ignoring.ranking(9) == [bridge, wait, marin, peninsula]
     assert solve(often).policy.ranking(9) == [bridge, wait, marin, peninsula]
     assert solve(rarely).policy.ranking(9) == [bridge, marin, wait, peninsula]
-    assert DecisionListPolicy([[[0, 1]], [[1, 0]]]).ranking(0, step=1) == [1, 0]
+    by_step = DecisionListPolicy([[[0, 1]], [[1, 0]]])
+    assert [by_step.ranking(0), by_step.ranking(0, step=1)] == [[0, 1], [1, 0]]
+
+
+def test_rankings_of_steps_are_taken_in_turn():
+    """Each environment counts its own steps; after the last, its ranking stays."""
+    policy = DecisionListPolicy([[[0, 1, 2]], [[1, 2, 0]], [[2, 0, 1]]])
+    obs = {"observation": np.zeros(2, int), "action_mask": np.ones((2, 3))}
+    memory, taken = None, []
+    for second_starts in (True, False, True, False, False):
+        start = np.array([memory is None, second_starts])
+        actions, memory = policy.predict(obs, memory, start)
+        taken.append(actions.tolist())
+    assert taken == [[0, 0], [1, 1], [2, 0], [2, 1], [2, 2]]
+
+
+def test_actions_of_no_ranking_come_last():
+    policy = DecisionListPolicy([[1, -1, -1]])
+    masks = np.array([[1, 1, 1], [1, 0, 1], [0, 0, 1]])
+    assert policy(np.zeros(3, int), masks).tolist() == [1, 0, 2]
 
 
 def test_policy_predicts_like_stable_baselines3():

@@ -26,6 +26,7 @@ from sas_gym.planning import (
     random_return,
     sampled,
     sampling_error,
+    solve,
     uniform_action_probs,
     value_iteration,
 )
@@ -221,6 +222,8 @@ def test_sampling_errors():
     mdp = random_mdp(0, gamma=0.9)
     with pytest.raises(ValueError, match="num_sets must be at least 2"):
         sampled(mdp, 1)
+    two = sampled(mdp, 2)
+    assert np.isfinite(sampling_error(two, solve(two)).values).all()
     with pytest.raises(ValueError, match="the action sets are not sampled"):
         sampling_error(mdp, policy_iteration(mdp))
     with pytest.raises(ValueError, match="drawn for 4 states and 3 actions"):
