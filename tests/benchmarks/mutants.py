@@ -39,6 +39,7 @@ PLANNING = [
     f"{GYM}/planning/test_tabular.py",
     f"{GYM}/planning/test_returns.py",
     f"{GYM}/planning/test_decision_lists.py",
+    f"{GYM}/planning/test_sampled_sets.py",
 ]
 THEORY = [f"{GYM}/planning/test_theory.py"]
 APPROXIMATIONS = [f"{GYM}/planning/test_approximations.py"]

@@ -82,6 +82,17 @@ def test_dense_and_sparse_transitions_are_equal():
         np.testing.assert_array_equal(twin.possible_actions, dense.possible_actions)
 
 
+def test_users_matrix_is_left_alone():
+    """Zeros that are written out are dropped from a copy."""
+    written = [[0.0, 1.0], [0.5, 0.5]]
+    indices, indptr = np.array([0, 1, 0, 1]), np.array([0, 2, 4])
+    matrix = sparse.csr_array((np.ravel(written), indices, indptr), shape=(2, 2))
+    mdp = TabularSASMDP(matrix, np.zeros((2, 1)), 0.5)
+    assert mdp.transition_matrix.nnz == 3
+    assert matrix.nnz == 4
+    np.testing.assert_array_equal(matrix.toarray(), written)
+
+
 def test_road_graph_stays_sparse():
     mdp = SanFrancisco().tabular()
     assert mdp.transition_matrix.nnz == mdp.possible_actions.sum() == 88
