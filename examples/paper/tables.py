@@ -215,7 +215,8 @@ def assumptions(results: pd.DataFrame) -> Rows:
 def memory(results: pd.DataFrame) -> Rows:
     """Return what an agent of one loop gains by seeing the mask, and by a memory."""
     rows = []
-    for row, by_label in final_returns(results):
+    for task, by_label in final_returns(results):
+        gains = {}
         for more, less in (
             ("MaskedPPO, sees the mask", "MaskedPPO"),
             ("MaskedRecurrentPPO", "MaskedPPO"),
@@ -223,8 +224,9 @@ def memory(results: pd.DataFrame) -> Rows:
         ):
             if {more, less} <= by_label.keys():
                 low, high = difference_interval(by_label[more], by_label[less])
-                row[f"{more} less {less}"] = f"[{low:.2f}, {high:.2f}]"
-        rows.append(row)
+                gains[f"{more} less {less}"] = f"[{low:.2f}, {high:.2f}]"
+        if gains:
+            rows.append({**task, **gains})
     return rows
 
 
