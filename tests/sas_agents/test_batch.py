@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch as th
 
+from sas_agents import SASNPG, SASPG, make_vec_env
 from sas_agents._batch import Batch
 
 SIZE = 20
@@ -37,3 +38,15 @@ def test_each_step_once_per_pass(inputs, size):
         for tensor in [*inside, *others]:
             rows = tensor.reshape(len(part.actions), -1)
             assert (rows == part.actions[:, None]).all()
+
+
+@pytest.mark.parametrize("agent", [SASPG, SASNPG])
+@pytest.mark.parametrize("num_envs", [1, 64])
+@pytest.mark.parametrize(
+    ("policy", "num_parts"), [("LinearPolicy", 4), ("MlpPolicy", 8)]
+)
+def test_rollouts_and_minibatches_have_the_sizes_of_the_docstring(
+    agent, num_envs, policy, num_parts
+):
+    model = agent(policy, make_vec_env("SAS/SanFrancisco-v0", num_envs))
+    assert model.n_steps * num_envs == num_parts * model.batch_size == 2048

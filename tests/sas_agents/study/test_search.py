@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import optuna
 import pytest
@@ -272,6 +273,18 @@ def test_start_stays_unless_a_finalist_is_clearly_better(
     assert ("within two standard errors" in entry["source"]) is not wins
 
 
+def keep_final_scores(
+    monkeypatch: pytest.MonkeyPatch, search: Search, succeeds: Callable[[Any], bool]
+) -> None:
+    """Let the finals that succeed have the score 1, and the others none."""
+
+    def play(job: Any) -> None:
+        if succeeds(job):
+            search.open().set_user_attr(job.name, 1.0)
+
+    monkeypatch.setattr(_search, "run_final", play)
+
+
 def test_start_that_fails_does_not_stay(
     study: Study, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -279,13 +292,7 @@ def test_start_that_fails_does_not_stay(
     settings = replace(study.search, num_finalists=1, num_final_seeds=2)
     (search, _) = make_searches(replace(study, search=settings), tmp_path)
     play_scores(monkeypatch, lambda run: run.arguments.get("learning_rate", 0.0))
-    monkeypatch.setattr(
-        _search,
-        "run_final",
-        lambda job: (
-            search.open().set_user_attr(job.name, 1.0) if job.arguments else None
-        ),
-    )
+    keep_final_scores(monkeypatch, search, lambda job: bool(job.arguments))
     output = tmp_path / "mine.toml"
     run_search([search], 2, output, InProcess(), progress=False)
     entry = preset("SAS/SanFrancisco-v0", "SASPG", output)
@@ -307,14 +314,10 @@ def test_finalist_that_fails_does_not_win(
     (search, _) = make_searches(replace(study, search=settings), tmp_path)
     play_scores(monkeypatch, lambda run: run.arguments.get("learning_rate", 0.0))
     output = tmp_path / "mine.toml"
-    monkeypatch.setattr(
-        _search,
-        "run_final",
-        lambda job: (
-            search.open().set_user_attr(job.name, 1.0)
-            if job.seed == search.final_seeds[0] or not job.arguments
-            else None
-        ),
+    keep_final_scores(
+        monkeypatch,
+        search,
+        lambda job: job.seed == search.final_seeds[0] or not job.arguments,
     )
     run_search([search], 5, output, InProcess(), progress=False)
     entry = preset("SAS/SanFrancisco-v0", "SASPG", output)
