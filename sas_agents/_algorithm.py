@@ -27,14 +27,15 @@ from sas_agents._checks import (
     CheckedMask,
     LearningChecks,
     check_finite,
+    check_has_env,
     check_observations,
     check_rate,
     check_settings,
-    check_spaces,
     checked_timesteps,
     has_checked_masks,
 )
 from sas_agents._features import has_mask
+from sas_agents._space_checks import check_spaces
 from sas_agents._vec_env import VecMaskInObservation
 from sas_agents._vec_infos import EnvInfos
 from sas_gym import MaskInObservation, SASEnv
@@ -87,6 +88,7 @@ class MaskedAlgorithm(BaseAlgorithm):
         return from_preset(cls, env_id, env, name, **arguments)
 
     def _setup_model(self) -> None:
+        check_has_env(self)
         check_settings(self)
         super()._setup_model()  # type: ignore[safe-super]  # SB3's, by the subclass
         if not hasattr(self, "prediction_rng"):  # a loaded model has it
@@ -168,6 +170,7 @@ class MaskedAlgorithm(BaseAlgorithm):
         assert self.env is not None  # or it could not have been set up
         # Looked up once: at every step it took as long as the step.
         self._trusts_masks = has_checked_masks(self.env)
+        self._mask_sizes = mask_sizes(self.action_space)
         self._check_reset(self._last_obs)
         return arguments
 
@@ -198,9 +201,12 @@ class MaskedAlgorithm(BaseAlgorithm):
         callbacks = [
             one if isinstance(one, BaseCallback) else ConvertCallback(one)
             for one in given
+            if one is not None
         ]
         bar = [BoundedProgressBar()] if progress_bar else []
-        return super()._init_callback([LearningChecks(), *callbacks, *bar])
+        checks, others = LearningChecks(), [*callbacks, *bar]
+        # A list of one would take longer than what is in it.
+        return super()._init_callback([checks, *others] if others else checks)
 
     def _check_reset(self, obs: Any) -> None:
         """Raise `ValueError` for first observations that nothing can be learned from.
@@ -237,7 +243,7 @@ class MaskedAlgorithm(BaseAlgorithm):
     def _checked(self, obs: ArrayObs, when: str, num_envs: int | None) -> ArrayObs:
         return check_observations(
             obs,
-            mask_sizes(self.action_space),
+            self._mask_sizes,
             when,
             num_envs=num_envs,
             trusts_masks=self._trusts_masks,

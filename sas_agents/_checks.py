@@ -1,17 +1,16 @@
-"""Checks of what reaches an agent: spaces, settings, observations and rewards."""
+"""Checks of what reaches an agent: settings, time limits, observations, rewards."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
 import numpy as np
 import torch as th
-from gymnasium import spaces
-from gymnasium.vector import VectorEnv
+from gymnasium.vector import AsyncVectorEnv, SyncVectorEnv, VectorEnv
 from numpy.typing import NDArray
 from stable_baselines3.common.callbacks import BaseCallback
-from stable_baselines3.common.vec_env import VecEnv, VecEnvWrapper
+from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, VecEnvWrapper
 
 from sas_agents._vec_env import VecMaskInObservation, VectorEnvAdapter
 from sas_gym import SASVectorEnv
@@ -21,14 +20,13 @@ from sas_gym._arguments import (
     check_integer,
     check_number,
 )
+from sas_gym._wrappers import episodes_end
 from sas_gym.masks import MASK_KEY, check_masks, int_mask, mask_sizes
 
 if TYPE_CHECKING:
     from sas_agents._algorithm import MaskedAlgorithm
 
 ArrayObs = dict[str, NDArray[Any]]
-
-_MASK_PART = f"observation_space[{MASK_KEY!r}]"
 
 
 def check_rate(name: str, rate: Any) -> None:
@@ -92,6 +90,18 @@ def checked_timesteps(total_timesteps: float) -> int:
     return int(total_timesteps)
 
 
+def check_log_interval(log_interval: int | None) -> None:
+    """Raise `ValueError` unless it is a number of rollouts or episodes, or `None`."""
+    if log_interval is not None:
+        check_integer("log_interval", log_interval, least=1)
+
+
+def check_has_env(agent: Any) -> None:
+    """Raise `ValueError` for an agent that was made with `env=None`."""
+    if not hasattr(agent, "n_envs"):
+        raise ValueError("env is None: pass an environment, its id or a VecEnv")
+
+
 def check_settings(agent: Any) -> None:
     """Raise `ValueError` for a setting that could only fail or mislead later."""
     for name, check in _SETTINGS.items():
@@ -107,71 +117,6 @@ def check_settings(agent: Any) -> None:
     norm: Any = getattr(agent, "max_grad_norm", None)
     if norm is not None and not (isinstance(norm, int | float) and norm >= 0):
         raise ValueError(f"max_grad_norm must be a number of at least 0, got {norm!r}")
-
-
-def check_spaces(env: gym.Env[Any, Any] | VecEnv) -> None:
-    """Raise `ValueError` for spaces not counted from 0, or a mask of the wrong size.
-
-    Networks have one output per action and one input per Discrete observation, counted
-    from 0, and Stable-Baselines3 does not translate either.
-    """
-    if not isinstance(env, gym.Env | VecEnv | VectorEnv):
-        raise ValueError(
-            "env must be an environment of Gymnasium, its id or a VecEnv, got the "
-            f"{type(env).__name__} {env!r}"
-        )
-    if isinstance(env, VectorEnv):
-        raise ValueError(
-            f"{type(env).__name__} is a vector environment of Gymnasium: make it a "
-            "VecEnv by sas_agents.VectorEnvAdapter(env)"
-        )
-    actions = env.action_space
-    if offset := _offset(actions):
-        raise ValueError(
-            f"the actions of {actions} are not counted from 0: wrap the environment in "
-            f"gymnasium.wrappers.TransformAction(env, lambda action: action + {offset},"
-            f" gymnasium.spaces.{_from_0(actions)})"
-        )
-    for name, space in _parts(env.observation_space):
-        if name == _MASK_PART and isinstance(actions, spaces.Discrete):
-            _check_mask_space(space, int(actions.n))
-        if offset := _offset(space):
-            raise ValueError(
-                f"{name} {space} is not counted from 0: wrap the environment in "
-                f"gymnasium.wrappers.TransformObservation, which subtracts {offset}, "
-                f"with gymnasium.spaces.{_from_0(space)}"
-            )
-
-
-def _offset(space: gym.Space[Any]) -> Any:
-    """Return where a space starts to count, or `None` if at 0 or not at all."""
-    if isinstance(space, spaces.Discrete | spaces.MultiDiscrete) and np.any(
-        space.start
-    ):
-        return np.asarray(space.start).tolist()
-    return None
-
-
-def _from_0(space: Any) -> str:
-    """Return how to write a space of the same size that is counted from 0."""
-    size = space.n if isinstance(space, spaces.Discrete) else space.nvec.tolist()
-    return f"{type(space).__name__}({size})"
-
-
-def _check_mask_space(space: gym.Space[Any], num_actions: int) -> None:
-    if space.shape != (num_actions,):
-        raise ValueError(
-            f"{_MASK_PART} is {space}, but there are {num_actions} actions: make it "
-            f"gymnasium.spaces.MultiBinary({num_actions})"
-        )
-
-
-def _parts(space: gym.Space[Any]) -> Iterator[tuple[str, gym.Space[Any]]]:
-    if isinstance(space, spaces.Dict):
-        for key, part in space.spaces.items():
-            yield f"observation_space[{key!r}]", part
-    else:
-        yield "observation_space", space
 
 
 def check_observations(
@@ -211,7 +156,8 @@ def check_observations(
 def check_finite(name: str, values: NDArray[Any], when: str) -> None:
     """Raise `ValueError` for NaN and infinity, before anything is learned from them."""
     array = np.asarray(values)
-    if array.dtype.kind != "f" or np.isfinite(array).all():
+    # At every step: for few numbers `all` takes twice as long as counting.
+    if array.dtype.kind != "f" or np.count_nonzero(np.isfinite(array)) == array.size:
         return
     wrong = ~np.isfinite(array)
     where = np.unique(wrong.nonzero()[0])[:5].tolist() if array.ndim else [0]
@@ -230,6 +176,32 @@ def has_checked_masks(env: VecEnv) -> bool:
         env = env.venv
     inner = env.vector_env.unwrapped if isinstance(env, VectorEnvAdapter) else None
     return isinstance(inner, SASVectorEnv)
+
+
+def all_episodes_end(env: VecEnv) -> bool:
+    """Return whether a time limit is found, or a task says that it needs none."""
+    base = env.unwrapped
+    if isinstance(base, VectorEnvAdapter):
+        return _vector_episodes_end(base.vector_env)
+    if isinstance(base, DummyVecEnv):
+        return all(map(episodes_end, base.envs))
+    # Elsewhere, as in other processes, by what gymnasium.wrappers.TimeLimit has.
+    if env.has_attr("_max_episode_steps"):
+        return True
+    tasks = env.get_attr("task") if env.has_attr("task") else [None]
+    return all(getattr(task, "always_ends", False) for task in tasks)
+
+
+def _vector_episodes_end(vector_env: VectorEnv[Any, Any, Any]) -> bool:
+    inner = vector_env.unwrapped
+    if isinstance(inner, SASVectorEnv):
+        return inner.max_episode_steps is not None or inner.task.always_ends
+    if isinstance(inner, SyncVectorEnv):
+        return all(map(episodes_end, inner.envs))
+    specs: Any = [inner.spec]
+    if isinstance(inner, AsyncVectorEnv):
+        specs = inner.get_attr("spec")
+    return all(spec is not None and spec.max_episode_steps for spec in specs)
 
 
 def check_finite_tensor(

@@ -1,22 +1,18 @@
 """What the policy gradients log, and the warnings that follow from it."""
 
 import warnings
-from typing import Any
 
 import numpy as np
 import torch as th
-from gymnasium.vector import AsyncVectorEnv, SyncVectorEnv, VectorEnv
 from stable_baselines3.common.logger import Logger
 from stable_baselines3.common.utils import explained_variance
-from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv
+from stable_baselines3.common.vec_env import VecEnv
 from torch.nn import functional as F
 
 from sas_agents._batch import Batch
+from sas_agents._checks import all_episodes_end
 from sas_agents._estimators import entropy, gradient_variance
 from sas_agents._scores import Scores
-from sas_agents._vec_env import VectorEnvAdapter
-from sas_gym import SASVectorEnv
-from sas_gym._wrappers import episodes_end
 
 # An update that changes the policy by more than this has left what it was measured on.
 HUGE_KL = 1.0
@@ -106,29 +102,3 @@ class Warnings:
         if kind not in self._given:
             self._given.add(kind)
             warnings.warn(message, stacklevel=4)
-
-
-def all_episodes_end(env: VecEnv) -> bool:
-    """Return whether a time limit is found, or a task says that it needs none."""
-    base = env.unwrapped
-    if isinstance(base, VectorEnvAdapter):
-        return _vector_episodes_end(base.vector_env)
-    if isinstance(base, DummyVecEnv):
-        return all(map(episodes_end, base.envs))
-    # Elsewhere, as in other processes, by what gymnasium.wrappers.TimeLimit has.
-    if env.has_attr("_max_episode_steps"):
-        return True
-    tasks = env.get_attr("task") if env.has_attr("task") else [None]
-    return all(getattr(task, "always_ends", False) for task in tasks)
-
-
-def _vector_episodes_end(vector_env: VectorEnv[Any, Any, Any]) -> bool:
-    inner = vector_env.unwrapped
-    if isinstance(inner, SASVectorEnv):
-        return inner.max_episode_steps is not None or inner.task.always_ends
-    if isinstance(inner, SyncVectorEnv):
-        return all(map(episodes_end, inner.envs))
-    specs: Any = [inner.spec]
-    if isinstance(inner, AsyncVectorEnv):
-        specs = inner.get_attr("spec")
-    return all(spec is not None and spec.max_episode_steps for spec in specs)

@@ -24,6 +24,8 @@ from sas_gym.masks import MASK_KEY
 
 TensorObs = dict[str, th.Tensor]
 
+# Layers whose output depends on other samples, or on chance.
+VARYING_LAYERS = (_BatchNorm, _DropoutNd)
 # Of the paper's order 3, four axes make 4^4 = 256 coupled features.
 MAX_FOURIER_AXES, MAX_FOURIER_FEATURES = 4, 256
 # The paper's 3 is too coarse for q to show the maze's walls: SASQ reached 89 at
@@ -119,9 +121,8 @@ def multi_input_features(space: gym.Space[Any]) -> type[BaseFeaturesExtractor]:
 
 def has_fixed_output(features: BaseFeaturesExtractor) -> bool:
     """Return whether nothing in features is learned, or differs in training."""
-    varying = (_BatchNorm, _DropoutNd)
     return not list(features.parameters()) and not any(
-        isinstance(module, varying) for module in features.modules()
+        isinstance(module, VARYING_LAYERS) for module in features.modules()
     )
 
 

@@ -14,7 +14,12 @@ from stable_baselines3.common.vec_env import VecEnv
 
 from sas_agents._algorithm import MaskedAlgorithm
 from sas_agents._batch import Batch, keep_freed_memory, rows
-from sas_agents._checks import check_finite_tensor, checked_timesteps
+from sas_agents._checks import (
+    check_finite_tensor,
+    check_has_env,
+    check_log_interval,
+    checked_timesteps,
+)
 from sas_agents._critics import fit_least_squares, gradient_step, rescale
 from sas_agents._diagnostics import Warnings, record_rollout, record_variance
 from sas_agents._episodes import EpisodeBuffer
@@ -142,6 +147,7 @@ class PolicyGradientAlgorithm(MaskedAlgorithm, OnPolicyAlgorithm):
         return issubclass(self.policy_class_of(policy), LinearPolicy)
 
     def _setup_model(self) -> None:
+        check_has_env(self)
         if self.n_steps is None:
             self.n_steps = max(self.rollout_steps // self.n_envs, MIN_STEPS)
         if self.batch_size is None and not self.whole_episodes:
@@ -162,7 +168,7 @@ class PolicyGradientAlgorithm(MaskedAlgorithm, OnPolicyAlgorithm):
         self,
         total_timesteps: int,
         callback: MaybeCallback = None,
-        log_interval: int = 1,
+        log_interval: int | None = 1,
         tb_log_name: str | None = None,
         reset_num_timesteps: bool = True,
         progress_bar: bool = False,
@@ -175,18 +181,20 @@ class PolicyGradientAlgorithm(MaskedAlgorithm, OnPolicyAlgorithm):
         Args:
             total_timesteps: Number of steps, of all environments together; 0 for none.
             callback: Called at every step.
-            log_interval: Number of rollouts between two lines of the log.
+            log_interval: Number of rollouts between two lines of the log; None for no
+                log.
             tb_log_name: Name of the run in TensorBoard. Default: the class's name.
             reset_num_timesteps: Whether to count the steps from 0 again.
             progress_bar: Whether to show a progress bar.
         """
         total_timesteps = checked_timesteps(total_timesteps)
+        check_log_interval(log_interval)
         self._warnings.of_budget(self.n_steps * self.n_envs, total_timesteps)
         name = type(self).__name__ if tb_log_name is None else tb_log_name
         return super().learn(
             total_timesteps,
             callback,
-            log_interval,
+            log_interval,  # type: ignore[arg-type]  # SB3 takes None, too
             name,
             reset_num_timesteps,
             progress_bar,

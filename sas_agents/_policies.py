@@ -12,10 +12,9 @@ from stable_baselines3.common.torch_layers import BaseFeaturesExtractor, create_
 from stable_baselines3.common.type_aliases import Schedule
 from stable_baselines3.common.utils import obs_as_tensor
 from torch import nn
-from torch.nn.modules.batchnorm import _BatchNorm
-from torch.nn.modules.dropout import _DropoutNd
 
 from sas_agents._features import (
+    VARYING_LAYERS,
     FeaturesWithoutMask,
     OneHot,
     TensorObs,
@@ -307,7 +306,7 @@ class SASPolicy(FeaturesWithoutMask, BasePolicy):
 def check_layers(network: Network) -> None:
     """Reject layers with which a sample's score is not a function of the sample."""
     for module in network.modules():
-        if isinstance(module, _BatchNorm | _DropoutNd):
+        if isinstance(module, VARYING_LAYERS):
             raise ValueError(
                 f"{type(module).__name__} makes the score of a sample depend on other "
                 "samples or on chance: use LayerNorm or GroupNorm, or leave it out"

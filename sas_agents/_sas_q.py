@@ -18,7 +18,7 @@ from stable_baselines3.common.type_aliases import (
 )
 from stable_baselines3.common.utils import LinearSchedule
 
-from sas_agents._checks import checked_timesteps
+from sas_agents._checks import check_has_env, check_log_interval, checked_timesteps
 from sas_agents._estimators import root_mean_square, running_scale, td_target
 from sas_agents._exploration import MaskedExploration
 from sas_agents._features import TensorObs
@@ -197,6 +197,7 @@ class SASQ(MaskedExploration, DQN):
         )
 
     def _setup_model(self) -> None:
+        check_has_env(self)
         if self.train_freq is None:
             self.train_freq = max(STEPS_PER_UPDATE // self.n_envs, 1)
         if self.gradient_steps is None:
@@ -210,7 +211,7 @@ class SASQ(MaskedExploration, DQN):
         self,
         total_timesteps: int,
         callback: MaybeCallback = None,
-        log_interval: int = 4,
+        log_interval: int | None = 4,
         tb_log_name: str | None = None,
         reset_num_timesteps: bool = True,
         progress_bar: bool = False,
@@ -220,12 +221,14 @@ class SASQ(MaskedExploration, DQN):
         Args:
             total_timesteps: Number of steps, of all environments together; 0 for none.
             callback: Called at every step.
-            log_interval: Number of episodes between two lines of the log.
+            log_interval: Number of episodes between two lines of the log; None for no
+                log.
             tb_log_name: Name of the run in TensorBoard. Default: the class's name.
             reset_num_timesteps: Whether to count the steps from 0 again.
             progress_bar: Whether to show a progress bar.
         """
         total_timesteps = checked_timesteps(total_timesteps)
+        check_log_interval(log_interval)
         if 0 < total_timesteps <= self.learning_starts:
             warnings.warn(
                 f"nothing is learned before step learning_starts={self.learning_starts}"
@@ -236,7 +239,7 @@ class SASQ(MaskedExploration, DQN):
         return super().learn(
             total_timesteps,
             callback,
-            log_interval,
+            log_interval,  # type: ignore[arg-type]  # SB3 takes None, too
             name,
             reset_num_timesteps,
             progress_bar,

@@ -4,7 +4,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from helpers.agents import all_agents, assert_same, everything_learned, make_agent
+from helpers.agents import (
+    all_agents,
+    assert_same,
+    every_agent,
+    everything_learned,
+    make_agent,
+)
 
 from sas_agents import SASNPG, SASPG, SASQ, MaskedPPO
 
@@ -17,6 +23,23 @@ def test_number_of_steps_is_checked(agent, total):
         match=f"total_timesteps must be an integer of at least 0, got {total!r}",
     ):
         make_agent(agent).learn(total)
+
+
+@every_agent
+@pytest.mark.parametrize("interval", [0, -1, 1.5])
+def test_log_interval_is_checked(agent, interval):
+    with pytest.raises(ValueError, match="log_interval must be an integer of at least"):
+        make_agent(agent).learn(1, log_interval=interval)
+
+
+@every_agent
+def test_no_log_interval_writes_no_log(agent, capsys):
+    model = make_agent(agent, verbose=1)
+    capsys.readouterr()
+    model.learn(300, log_interval=None)
+    assert "rollout/" not in capsys.readouterr().out
+    model.learn(300, log_interval=1)
+    assert "rollout/" in capsys.readouterr().out
 
 
 @all_agents

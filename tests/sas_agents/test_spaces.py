@@ -39,6 +39,28 @@ def test_what_is_no_environment_is_named(agent, env):
 
 
 @every_agent
+def test_no_environment_is_named(agent):
+    with pytest.raises(ValueError, match="env is None: pass an environment, its id"):
+        agent(next(iter(agent.policy_aliases)), None)
+
+
+@every_agent
+@pytest.mark.parametrize(
+    ("space", "message"),
+    [
+        (spaces.Text(5), "has no array of a fixed shape, which networks need"),
+        (spaces.Sequence(spaces.Discrete(3)), "has no array of a fixed shape"),
+        (spaces.Box(0, 1, ()), r"has no axis, or an empty one: .* shape \(1,\)"),
+        (spaces.Box(0, 1, (2, 0)), "has no axis, or an empty one"),
+        (spaces.Dict({}), "nothing beside the mask: add an entry that shows"),
+    ],
+)
+def test_observations_without_numbers_are_refused(agent, space, message):
+    with pytest.raises(ValueError, match=message):
+        make_agent(agent, Masked(space, spaces.Discrete(3)))
+
+
+@every_agent
 def test_mask_space_of_wrong_size(agent):
     env = MaskInside()
     assert isinstance(env.observation_space, spaces.Dict)
