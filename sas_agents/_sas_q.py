@@ -38,8 +38,9 @@ from sas_gym.masks import MASK_KEY
 # the last iterate is unstable otherwise.
 LINEAR_RATE = 0.064
 NETWORK_RATE = 1e-3
-# Steps of all environments together per gradient step, by default.
-STEPS_PER_UPDATE = 64
+# Steps of all environments together per gradient step, by default. Networks need more
+# of these: with 64, one run in three lost the way through the maze.
+LINEAR_STEPS_PER_UPDATE, NETWORK_STEPS_PER_UPDATE = 64, 8
 # Share of the square of the targets' scale that a minibatch replaces.
 SCALE_RATE = 0.01
 
@@ -79,8 +80,8 @@ class SASQ(MaskedExploration, DQN):
         gamma: Discount.
         train_freq: Steps (of each environment) between two updates, or a tuple such as
             `(2, "episode")`. Default: such that, with the default of
-            `gradient_steps`, there is one gradient step per 64 steps of all
-            environments together, however many they are.
+            `gradient_steps`, there is one gradient step per 64 steps (linear) or 8
+            (networks) of all environments together, however many they are.
         gradient_steps: Number of gradient steps of an update; -1 for as many as steps
             were taken since the last one. Default: as for `train_freq`.
         replay_buffer_class: Class of the replay buffer. Default: `DictReplayBuffer`,
@@ -198,10 +199,12 @@ class SASQ(MaskedExploration, DQN):
 
     def _setup_model(self) -> None:
         check_has_env(self)
+        is_linear = issubclass(self.policy_class, LinearQPolicy)
+        steps = LINEAR_STEPS_PER_UPDATE if is_linear else NETWORK_STEPS_PER_UPDATE
         if self.train_freq is None:
-            self.train_freq = max(STEPS_PER_UPDATE // self.n_envs, 1)
+            self.train_freq = max(steps // self.n_envs, 1)
         if self.gradient_steps is None:
-            self.gradient_steps = max(self.n_envs // STEPS_PER_UPDATE, 1)
+            self.gradient_steps = max(self.n_envs // steps, 1)
         # For n-step returns SB3 chooses a class, and says what is wrong with them.
         if self.replay_buffer_class is None and self.n_steps == 1:
             self.replay_buffer_class = FastDictReplayBuffer

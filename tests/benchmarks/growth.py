@@ -9,7 +9,7 @@ import csv
 import math
 import statistics
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,7 +18,9 @@ from environments import OURS, RECOMMENDER, speed, step_vector
 from planning import road_graph
 
 from sas_gym import SPECS
-from sas_gym.planning import policy_iteration
+from sas_gym.planning import TabularSASMDP, policy_iteration
+from sas_gym.planning._action_probs import uniform_action_probs
+from sas_gym.planning._bellman import evaluate, optimal_backup
 
 NUM_TURNS = 5
 NUM_ENVS = (1, 4, 16, 64, 256, 1024, 4096)
@@ -58,8 +60,12 @@ def points() -> Iterator[Point]:
         for size in NUM_ACTIONS:
             cost = step_microseconds(RECOMMENDER, num_envs, num_products=size)
             yield Point("actions", f"num_envs={num_envs}", size, cost)
-    for size in NUM_JUNCTIONS:
-        yield Point("junctions", "policy iteration", size, planning_seconds(size))
+    mdps = {size: road_graph(size).tabular() for size in NUM_JUNCTIONS}
+    # How many rounds it takes depends on the graph: 5 for 1,000 junctions, 11 for
+    # 10,000, 10 for 100,000.
+    for name, plan in ("policy iteration", policy_iteration), ("one round", one_round):
+        for size, mdp in mdps.items():
+            yield Point("junctions", name, size, planning_seconds(plan, mdp))
 
 
 def step_microseconds(env_id: str, num_envs: int, **options: Any) -> float:
@@ -70,12 +76,22 @@ def step_microseconds(env_id: str, num_envs: int, **options: Any) -> float:
     )
 
 
-def planning_seconds(num_junctions: int) -> float:
-    """Return the time in which a road graph is solved exactly."""
-    mdp = road_graph(num_junctions).tabular()
-    start = time.process_time()
-    policy_iteration(mdp)
-    return time.process_time() - start
+def one_round(mdp: TabularSASMDP) -> None:
+    """Evaluate the random policy and improve it, as policy iteration does at first."""
+    anything = uniform_action_probs(mdp.action_sets, mdp.possible_actions)
+    optimal_backup(mdp, evaluate(mdp, anything))
+
+
+def planning_seconds(
+    plan: Callable[[TabularSASMDP], object], mdp: TabularSASMDP
+) -> float:
+    """Return the median time of planning in a road graph, over some turns."""
+    seconds = []
+    for _ in range(NUM_TURNS):
+        start = time.process_time()
+        plan(mdp)
+        seconds.append(time.process_time() - start)
+    return statistics.median(seconds)
 
 
 def exponents(line: Sequence[Point]) -> list[float]:

@@ -159,10 +159,11 @@ def test_target_scale_leaves_q_unchanged():
 
 @pytest.mark.filterwarnings("ignore:The number of environments used")  # by SB3
 @pytest.mark.parametrize("num_envs", [1, 8, 64, 1024])
-def test_gradient_steps_per_step_whatever_the_environments(num_envs):
-    model: Any = SASQ("LinearPolicy", make_vec_env("SAS/Maze-v0", num_envs))
+@pytest.mark.parametrize(("policy", "wanted"), [("LinearPolicy", 64), ("MlpPolicy", 8)])
+def test_gradient_steps_per_step_whatever_the_environments(policy, wanted, num_envs):
+    model: Any = SASQ(policy, make_vec_env("SAS/Maze-v0", num_envs))
     steps = model.train_freq.frequency * num_envs
-    assert steps / model.gradient_steps == 64
+    assert steps / model.gradient_steps == wanted
 
 
 @pytest.mark.parametrize("num_envs", [1, 64])
