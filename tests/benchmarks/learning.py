@@ -136,7 +136,8 @@ def main() -> None:
             is_long = agent is SASQ and problem.name == "maze"
             num_seeds = 12 if is_long else NUM_SEEDS
             rows += measure(problem, agent, "LinearPolicy", num_seeds)
-    rows += measure(Problem("maze", "SAS/Maze-v0", {}), SASPG, "MlpPolicy")
+    for agent in EVERY_AGENT:
+        rows += measure(Problem("maze", "SAS/Maze-v0", {}), agent, "MlpPolicy")
     RESULTS.parent.mkdir(exist_ok=True)
     with RESULTS.open("w", newline="") as file:
         writer = csv.DictWriter(file, rows[0])
