@@ -52,8 +52,9 @@ def adapted(kind: Any, *make: Callable[[], Any]) -> Any:
     ids=["own", "dummy", "processes", "task", "vector", "tasks", "sync", "async"],
 )
 def test_missing_time_limit_warns(make_env):
+    env = make_env()  # which may warn by itself: of a fork, from Python 3.12 on
     with pytest.warns(UserWarning, match=NO_LIMIT):
-        model = make_agent(SASPG, make_env(), whole_episodes=True)
+        model = make_agent(SASPG, env, whole_episodes=True)
     model.env.close()
 
 
