@@ -37,7 +37,7 @@ from sas_agents._checks import (
 from sas_agents._features import has_mask
 from sas_agents._space_checks import check_spaces
 from sas_agents._vec_env import VecMaskInObservation
-from sas_agents._vec_infos import EnvInfos
+from sas_agents._vec_infos import EnvInfos, truncated_envs
 from sas_gym import MaskInObservation, SASEnv
 from sas_gym.masks import MASK_KEY, check_masks, mask_sizes, with_mask
 
@@ -231,12 +231,12 @@ class MaskedAlgorithm(BaseAlgorithm):
         when = f"at step {self.num_timesteps}"
         check_finite("reward", rewards, when)
         self._checked(obs, when, self.n_envs)
-        for index in dones.nonzero()[0].tolist():
-            info = infos[index]
+        # Nothing is learned from a final state but its mask, unless it was cut off.
+        trusts = self._trusts_masks
+        ended = truncated_envs(infos, dones) if trusts else dones.nonzero()[0].tolist()
+        for info in (infos[index] for index in ended):
             last = info.get("terminal_observation")
-            # Nothing is learned from a final state but its mask, unless it was cut off.
-            is_used = not self._trusts_masks or info.get("TimeLimit.truncated")
-            if is_used and last is not None:
+            if last is not None:
                 last = self._checked(last, f"{when}, in a final state", None)
                 info["terminal_observation"] = last
 

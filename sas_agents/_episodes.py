@@ -10,6 +10,7 @@ from stable_baselines3.common.buffers import BaseBuffer
 from stable_baselines3.common.utils import obs_as_tensor
 
 from sas_agents._features import TensorObs
+from sas_agents._vec_infos import truncated_envs
 from sas_gym._types import NDArray
 
 ArrayObs = dict[str, NDArray[Any]]
@@ -109,8 +110,7 @@ class EpisodeBuffer(BaseBuffer):
         if not self.whole_episodes:
             self._cuts += [
                 (self.num_steps - 1, i, infos[i]["terminal_observation"])
-                for i in done.nonzero()[0].tolist()
-                if infos[i].get("TimeLimit.truncated", False)
+                for i in truncated_envs(infos, done)
             ]
         elif self.num_steps >= self.buffer_size:
             self._counting = self._counting & ~done

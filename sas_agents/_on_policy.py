@@ -231,8 +231,10 @@ class PolicyGradientAlgorithm(MaskedAlgorithm, OnPolicyAlgorithm):
             # Others end in time only if they are short: their mean would be biased.
             ended = (rollout_buffer.counting & dones).nonzero()[0]
             if ended.size:
+                # The statistics keep no more than these.
+                shown = ended[-self._stats_window_size :].tolist()
                 self._update_info_buffer(
-                    [infos[i] for i in ended.tolist()], np.ones(len(ended), dtype=bool)
+                    [infos[i] for i in shown], np.ones(len(shown), dtype=bool)
                 )
             rollout_buffer.add(self._last_obs, actions, rewards, dones, infos)
             self._last_obs = new_obs

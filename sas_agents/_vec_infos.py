@@ -11,6 +11,7 @@ from operator import index
 from typing import Any, SupportsIndex, overload
 
 import numpy as np
+from jaxtyping import Bool
 from numpy.typing import NDArray
 from stable_baselines3.common.vec_env import VecMonitor
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvStepReturn
@@ -27,13 +28,20 @@ class EnvInfos(Sequence[Info]):
     Args:
         infos: The infos as Gymnasium's vector environments return them.
         num_envs: Number of environments.
-        read: Infos that are made already, by environment.
+        read: Infos that are made already, by environment; those of all episodes that
+            have ended are.
     """
 
     def __init__(self, infos: Info, num_envs: int, read: dict[int, Info]) -> None:
         self._infos = infos
         self._num_envs = num_envs
         self._read = read
+
+    @property
+    def truncated(self) -> list[int]:
+        """Environments whose episodes were truncated, and not terminated."""
+        read = self._read.items()
+        return [env for env, info in read if info.get("TimeLimit.truncated", False)]
 
     def __len__(self) -> int:
         return self._num_envs
@@ -60,6 +68,19 @@ class EnvInfos(Sequence[Info]):
 
     def _number(self, env: SupportsIndex) -> int:
         return range(self._num_envs)[index(env)]
+
+
+def truncated_envs(infos: Sequence[Info], dones: Bool[NDArray[Any], " N"]) -> list[int]:
+    """Return the environments whose episodes were truncated, and not terminated.
+
+    Args:
+        infos: One info per environment.
+        dones: Which episodes have ended.
+    """
+    if isinstance(infos, EnvInfos):
+        return infos.truncated
+    ended = dones.nonzero()[0].tolist()
+    return [env for env in ended if infos[env].get("TimeLimit.truncated", False)]
 
 
 class EpisodeMonitor(VecMonitor):

@@ -24,7 +24,7 @@ from stable_baselines3.common.vec_env import (
 import sas_gym
 from sas_agents import VecMaskInObservation, VectorEnvAdapter, make_vec_env
 from sas_agents._features import has_mask
-from sas_agents._vec_infos import EpisodeMonitor
+from sas_agents._vec_infos import EpisodeMonitor, truncated_envs
 from sas_gym import SPECS
 
 every_id = pytest.mark.parametrize("env_id", [spec.id for spec in SPECS])
@@ -324,6 +324,18 @@ def test_changes_of_infos_stay():
         infos[2] = {"note": "new"}
         notes = [info.get("note") for info in infos]
         assert notes == [None, "changed", "new", None]
+
+
+def test_truncated_environments_are_those_that_the_infos_name():
+    """The same of ours and of a list, and also after a wrapper has changed an info."""
+    ended, running = some_infos()
+    assert truncated_envs(ended, np.ones(4, dtype=bool)) == [0, 1, 2, 3]
+    ended[2]["TimeLimit.truncated"] = False
+    assert truncated_envs(ended, np.ones(4, dtype=bool)) == [0, 1, 3]
+    as_list = list(ended)
+    assert truncated_envs(as_list, np.ones(4, dtype=bool)) == [0, 1, 3]
+    assert truncated_envs(as_list, np.array([False, True, True, False])) == [1]
+    assert truncated_envs(running, np.zeros(4, dtype=bool)) == []
 
 
 def test_infos_survive_pickle_and_copy():
