@@ -14,6 +14,9 @@ from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv
 from sas_agents import SASPG, VectorEnvAdapter, make_vec_env
 from sas_gym import Maze, Recommender, SASEnv, StochasticActionSets, check_env
 
+# From Python 3.12 on a fork warns where an earlier test has left a thread.
+pytestmark = pytest.mark.filterwarnings("ignore:This process .* is multi-threaded")
+
 NO_LIMIT = "no time limit was found, and a rollout of whole episodes"
 
 
@@ -52,7 +55,7 @@ def adapted(kind: Any, *make: Callable[[], Any]) -> Any:
     ids=["own", "dummy", "processes", "task", "vector", "tasks", "sync", "async"],
 )
 def test_missing_time_limit_warns(make_env):
-    env = make_env()  # which may warn by itself: of a fork, from Python 3.12 on
+    env = make_env()  # which may warn by itself, see above
     with pytest.warns(UserWarning, match=NO_LIMIT):
         model = make_agent(SASPG, env, whole_episodes=True)
     model.env.close()
