@@ -12,9 +12,10 @@ from typing import Any, SupportsIndex, overload
 
 import numpy as np
 from jaxtyping import Bool
-from numpy.typing import NDArray
 from stable_baselines3.common.vec_env import VecMonitor
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvStepReturn
+
+from sas_gym._types import NDArray
 
 Info = dict[str, Any]
 
