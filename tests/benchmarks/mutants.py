@@ -10,6 +10,8 @@ What became of each file is kept in `results/mutants.txt`.
 
 import argparse
 import ast
+import compileall
+import gc
 import os
 import random
 import resource
@@ -21,11 +23,14 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from copy import deepcopy
 from functools import cache
+from importlib.util import cache_from_source
 from pathlib import Path
 from typing import Any
 
 # The parent has what is slow to import, and nothing of ours.
 import gymnasium  # noqa: F401  # loaded before the forks
+import hypothesis.extra.numpy
+import hypothesis.strategies  # noqa: F401  # likewise
 import pytest
 import sb3_contrib  # noqa: F401  # likewise
 import scipy.sparse.linalg  # likewise
@@ -34,8 +39,9 @@ import scipy.stats  # noqa: F401  # likewise
 ROOT = Path(__file__).parent.parent.parent
 AGENTS, GYM = "tests/sas_agents", "tests/sas_gym"
 SETS = [f"{GYM}/test_action_sets.py", f"{GYM}/test_sampling.py"]
+PLANNERS = f"{GYM}/planning/test_planning.py"
 PLANNING = [
-    f"{GYM}/planning/test_planning.py",
+    PLANNERS,
     f"{GYM}/planning/test_tabular.py",
     f"{GYM}/planning/test_returns.py",
     f"{GYM}/planning/test_decision_lists.py",
@@ -50,15 +56,21 @@ TESTS: dict[str, list[str]] = {
     "sas_gym/action_sets/_independent.py": SETS,
     "sas_gym/action_sets/_persistent.py": SETS,
     "sas_gym/action_sets/_sampler.py": SETS,
-    "sas_gym/planning/_action_probs.py": PLANNING,
+    "sas_gym/planning/_action_probs.py": [
+        PLANNERS,
+        f"{GYM}/planning/test_sampled_sets.py",
+    ],
     "sas_gym/planning/_bellman.py": PLANNING,
     "sas_gym/planning/_dynamic_programming.py": PLANNING,
     "sas_gym/planning/_exact_gradient.py": THEORY,
     "sas_gym/planning/_linear_program.py": PLANNING,
-    "sas_gym/planning/_policies.py": PLANNING,
-    "sas_gym/planning/_returns.py": PLANNING,
-    "sas_gym/planning/_sampled_sets.py": PLANNING,
-    "sas_gym/planning/_tabular.py": PLANNING,
+    "sas_gym/planning/_policies.py": [
+        f"{GYM}/planning/test_decision_lists.py",
+        PLANNERS,
+    ],
+    "sas_gym/planning/_returns.py": [f"{GYM}/planning/test_returns.py"],
+    "sas_gym/planning/_sampled_sets.py": [f"{GYM}/planning/test_sampled_sets.py"],
+    "sas_gym/planning/_tabular.py": [f"{GYM}/planning/test_tabular.py", PLANNERS],
     "sas_gym/planning/approximations/_maze.py": APPROXIMATIONS,
     "sas_gym/planning/approximations/_recommender.py": APPROXIMATIONS,
     "sas_agents/_masked_ops.py": [f"{AGENTS}/test_masked_ops.py"],
@@ -73,6 +85,10 @@ EQUIVALENT: dict[str, dict[str, str]] = tomllib.loads(
     Path(__file__).with_name("equivalent_mutants.toml").read_text()
 )
 RESULTS = Path(__file__).parent / "results" / "mutants.txt"
+
+# Plain asserts: to rewrite them for good messages takes longer than most tests.
+QUICK = ["-x", "-q", "--assert=plain", "--hypothesis-profile=mutants"]
+QUICK += ["-p", "no:cacheprovider", "-p", "no:nbmake", "-p", "no:xdist"]
 
 Change = Callable[[Any], None]
 
@@ -180,8 +196,7 @@ def passes(folder: Path, tests: list[str], seconds: int, *options: str) -> bool:
         null = os.open(os.devnull, os.O_WRONLY)
         os.dup2(null, 1)
         os.dup2(null, 2)
-        quick = "-x", "-q", "-p", "no:cacheprovider", "--hypothesis-profile=mutants"
-        os._exit(int(pytest.main([*quick, *options, *tests])))
+        os._exit(int(pytest.main([*QUICK, *options, *tests])))
     return os.waitpid(child, 0)[1] == 0
 
 
@@ -191,7 +206,7 @@ def survives(folder: Path, tests: list[str], seconds: int = 600) -> bool:
     First without checks of shapes and file by file: most faults are found so in the
     time that it takes to import all files.
     """
-    unchecked = "-o", "addopts=--import-mode=importlib --doctest-modules"
+    unchecked = "-o", "addopts=--import-mode=importlib"
     alone = (passes(folder, [test], seconds, *unchecked) for test in tests)
     return all(alone) and passes(folder, tests, seconds)
 
@@ -280,10 +295,11 @@ def main() -> None:
         for part in ("sas_gym", "sas_agents", "tests", "pyproject.toml"):
             copy = shutil.copytree if (ROOT / part).is_dir() else shutil.copy
             copy(ROOT / part, folder / part)
-        for cache in list(folder.rglob("__pycache__")):
-            shutil.rmtree(cache)
+        compileall.compile_dir(folder, quiet=1, force=True)
+        gc.freeze()  # the forks need not look through what the parent has
         num_survivors = 0
         for file in given.files or list(TESTS):
+            Path(cache_from_source(str(folder / file))).unlink()
             survivors, outcome = try_file(
                 folder, file, given.sample, given.seed, given.again
             )
