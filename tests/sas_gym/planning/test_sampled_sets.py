@@ -111,3 +111,13 @@ def test_sampling_error_of_the_start():
     error = sampling_error(sample, solve(sample))
     assert error.mean_return == pytest.approx(error.values[2])
     assert error.mean_return > 0
+
+
+def test_sampled_sets_replay_from_their_seed():
+    """By default from seed 0."""
+    mdp = random_mdp(3, gamma=0.8)
+    first, again, other = (
+        policy_iteration(sampled(mdp, 9, *seed)).values for seed in ((), (0,), (1,))
+    )
+    np.testing.assert_array_equal(first, again)
+    assert (first != other).any()

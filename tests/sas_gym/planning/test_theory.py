@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 from sas_gym.planning import (
+    TabularSASMDP,
     enumerate_policy,
     fisher_matrix,
     natural_gradient,
@@ -56,6 +57,14 @@ def test_lemma_1_is_the_gradient_of_the_objective(problem):
     np.testing.assert_allclose(
         policy_gradient(cases), parameters.grad.ravel(), atol=1e-10
     )
+
+
+def test_policy_of_huge_logits():
+    """Where all is available the largest takes all; features are one-hot by default."""
+    mdp = TabularSASMDP(np.full((2, 2, 2), 0.5), np.zeros((2, 2)), 0.5, gamma=0.9)
+    cases = enumerate_policy(mdp, np.array([[1000.0, 0.0], [-2000.0, -1000.0]]))
+    first, second, both = [[1, 0], [1, 0]], [[0, 1], [0, 1]], [[1, 0], [0, 1]]
+    np.testing.assert_array_equal(cases.probs.swapaxes(0, 1), [first, second, both])
 
 
 def test_lemma_1_degenerates_to_the_policy_gradient_theorem_if_all_is_available():
