@@ -89,6 +89,8 @@ RESULTS = Path(__file__).parent / "results" / "mutants.txt"
 # Plain asserts: to rewrite them for good messages takes longer than most tests.
 QUICK = ["-x", "-q", "--assert=plain", "--hypothesis-profile=mutants"]
 QUICK += ["-p", "no:cacheprovider", "-p", "no:nbmake", "-p", "no:xdist"]
+# Of address space: an array may become far too large.
+MAX_BYTES = 6 << 30
 
 Change = Callable[[Any], None]
 
@@ -191,6 +193,7 @@ def passes(folder: Path, tests: list[str], seconds: int, *options: str) -> bool:
     child = os.fork()
     if child == 0:
         resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
+        resource.setrlimit(resource.RLIMIT_AS, (MAX_BYTES, MAX_BYTES))
         os.chdir(folder)
         sys.path.insert(0, str(folder))
         null = os.open(os.devnull, os.O_WRONLY)

@@ -7,7 +7,7 @@ from helpers.statistical import ERROR_RATE, assert_mean
 from scipy import stats
 
 from sas_gym import Maze, Recommender, SASVectorEnv, episode_returns
-from sas_gym.planning import backward_induction
+from sas_gym.planning import Solution, backward_induction
 from sas_gym.planning._action_probs import subsets
 from sas_gym.planning.approximations._maze import GridPolicy, MazeGrid
 from sas_gym.planning.approximations._recommender import (
@@ -30,6 +30,17 @@ def test_interpolation_reproduces_a_plane():
     plane = grid.nodes[grid.is_state] @ [2.0, -3.0] + 1.0
     np.testing.assert_allclose(
         grid.weights(position) @ plane, position @ [2.0, -3.0] + 1.0, atol=1e-7
+    )
+
+
+def test_interpolation_holds_values_at_the_border():
+    """The corners of the square have the values of the outermost centres."""
+    grid = MazeGrid(Maze(walls=(), goal=(0.4, 0.6, 0.4, 0.6)), 10)
+    corners = np.array([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
+    np.testing.assert_allclose(
+        grid.weights(corners) @ grid.nodes[grid.is_state],
+        [[0.05, 0.05], [0.05, 0.95], [0.95, 0.05], [0.95, 0.95]],
+        atol=1e-8,
     )
 
 
@@ -71,6 +82,30 @@ def test_maze_grid_value_equals_return_in_play():
     env = SASVectorEnv(maze, 1000, max_episode_steps=80)
     returns = episode_returns(env, GridPolicy(grid, found), 2000, seed=0)
     assert returns.mean() == pytest.approx(found.mean_return, abs=0.05)
+
+
+def test_maze_grid_is_sampled_in_parts(monkeypatch):
+    """Where nothing is random it is the same as at once."""
+    grid = MazeGrid(Maze(noise=0.0), 12)
+    whole = grid.tabular(2, seed=0)
+    monkeypatch.setattr("sas_gym.planning.approximations._maze._CHUNK", 500)
+    in_parts = grid.tabular(2, seed=0)
+    np.testing.assert_array_equal(
+        in_parts.transition_matrix.toarray(), whole.transition_matrix.toarray()
+    )
+    np.testing.assert_array_equal(in_parts.reward, whole.reward)
+
+
+def test_grid_policy_acts_by_the_first_steps_values():
+    grid = MazeGrid(Maze(num_actuators=4), 6)
+    num_states = 1 + np.count_nonzero(grid.is_state)
+    q = np.zeros((2, num_states, 4))
+    q[0], q[1] = [1.0, 3.0, 2.0, 0.0], [0.0, 0.0, 0.0, 9.0]
+    possible = np.ones((num_states, 4), dtype=bool)
+    solution = Solution(np.zeros((3, num_states)), q, 0.0, possible)
+    obs = {"observation": np.array([[0.1, 0.1], [0.9, 0.9]])}
+    mask = np.array([[1, 1, 1, 1], [1, 0, 1, 1]], dtype=np.int8)
+    assert GridPolicy(grid, solution)(obs, mask).tolist() == [1, 2]
 
 
 def small_shop():
