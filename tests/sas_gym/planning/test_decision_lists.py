@@ -155,11 +155,17 @@ def test_save_and_load(tmp_path):
         ([[0, 0]], r"different actions of 0 to 1, best first, .* got \[0, 0\]"),
         ([[0, 2]], r"got \[0, 2\]"),
         ([[-1, -1]], r"got \[-1, -1\]"),
+        ([[0, 1, 2], [0, 1, 1]], r"got \[0, 1, 1\]"),
+        (np.zeros((0, 2), int), r"numbers of actions, .* got shape \(0, 2\)"),
     ],
 )
 def test_invalid_rankings_error(rankings, message):
     with pytest.raises(ValueError, match=message):
         DecisionListPolicy(rankings)
+
+
+def test_ranking_of_one_action():
+    assert DecisionListPolicy([[0]]).ranking(0) == [0]
 
 
 def test_invalid_observation_error():
