@@ -315,6 +315,12 @@ def test_huge_logits_survive_saving_and_training(agent, tmp_path):
     assert not any(p.isnan().any() for p in loaded.policy.parameters())
 
 
+def test_log_softmax_of_short_rows_lies_in_columns():
+    """Which torch goes through faster; that of long rows lies in rows."""
+    assert log_softmax(th.zeros(3, 4)).T.is_contiguous()
+    assert log_softmax(th.zeros(3, 100)).is_contiguous()
+
+
 def test_mask_bias_removes_unavailable_actions():
     """Added to the logits it leaves a softmax of the available ones, without NaN."""
     mask = th.tensor([[1, 0, 1], [0, 1, 0]])
