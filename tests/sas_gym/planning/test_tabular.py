@@ -142,6 +142,8 @@ def test_replace_keeps_the_rest():
     np.testing.assert_array_equal(changed.reward, mdp.reward)
     np.testing.assert_array_equal(changed.is_terminal, mdp.is_terminal)
     assert changed.transition_matrix is mdp.transition_matrix
+    changed = mdp.replace(action_sets=0.5, gamma=0.5, horizon=7)
+    assert changed.transition_matrix is mdp.transition_matrix
     richer = mdp.replace(reward=mdp.reward + 1, horizon=7)
     np.testing.assert_array_equal(richer.reward, mdp.reward + 1)
     assert (richer.gamma, richer.horizon) == (0.9, 7)
