@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from unittest.mock import Mock
 
 import gymnasium as gym
 import numpy as np
@@ -168,6 +169,17 @@ def test_large_graph_stays_in_its_row():
     state = np.arange(size)
     next_state, *_ = mdp.transition(state, np.full(size, 3), np.random.default_rng(0))
     assert np.isin((next_state - state) % size, (0, 1)).all()
+
+
+def test_largest_random_number_stays_in_its_row():
+    """Added to the number of a row it is rounded to that of the next one."""
+    stay = np.repeat(np.eye(3)[:, None], 2, axis=1)
+    mdp = TabularSASMDP(stay, np.zeros((3, 2)), 1.0)
+    largest = np.nextafter(1.0, 0.0)
+    assert 1 + largest == 2
+    rng = Mock(random=lambda size: np.full(size, largest))
+    next_state, *_ = mdp.transition(np.arange(3), np.ones(3, int), rng)
+    assert next_state.tolist() == [0, 1, 2]
 
 
 TWO = {
