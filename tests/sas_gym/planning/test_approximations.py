@@ -174,6 +174,17 @@ def test_bounds_enclose_the_exact_optimum(quality, tightness, shop, request):
     assert np.abs(predicted - exact).mean() > 0.05
 
 
+def test_slack_of_the_search(poor_plan):
+    """More than the errors changes nothing; without any, less may be found."""
+    none, enough, more = (
+        relaxed_excess(poor_plan, 50, slack, np.random.default_rng(7))
+        for slack in (0.0, 2.0, 1000.0)
+    )
+    np.testing.assert_array_equal(enough, more)
+    assert (none <= enough).all()
+    assert none.mean() < enough.mean()
+
+
 def test_plan_returns_equal_returns_in_play(shop, poor_plan):
     """The estimate with little noise agrees with the returns themselves."""
 
