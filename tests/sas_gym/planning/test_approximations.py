@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from helpers.brute_force import independent_set_probs
-from helpers.statistical import ERROR_RATE, assert_mean
+from helpers.statistical import ERROR_RATE, assert_frequencies, assert_mean
 from scipy import stats
 
 from sas_gym import Maze, Recommender, SASVectorEnv, episode_returns
@@ -12,6 +12,9 @@ from sas_gym.planning._action_probs import subsets
 from sas_gym.planning.approximations._maze import GridPolicy, MazeGrid
 from sas_gym.planning.approximations._recommender import (
     FittedPlan,
+    _distinct,
+    _distorted,
+    best_available,
     bounds,
     plan_returns,
     relaxed_excess,
@@ -71,6 +74,7 @@ def test_maze_grid_solves_a_known_case():
         goal=(0.4, 0.6, 0.7, 1.0),
     )
     mdp = MazeGrid(maze, 40).tabular(num_samples=1, seed=0)
+    assert np.flatnonzero(mdp.is_terminal).tolist() == [mdp.num_states - 1]
     found = backward_induction(mdp.replace(action_sets=1.0, horizon=10))
     assert found.mean_return == pytest.approx(100 - 3 * 0.05, abs=0.02)
 
@@ -174,6 +178,31 @@ def test_bounds_enclose_the_exact_optimum(quality, tightness, shop, request):
     assert np.abs(predicted - exact).mean() > 0.05
 
 
+def test_best_available_product(shop):
+    """A product is in stock with probability 1/2, and taken if no better one is."""
+    preferences = np.tile([1.0, 4.0, 3.0, 2.0], (20_000, 1))
+    taken = best_available(shop, preferences, np.random.default_rng(0))
+    assert_frequencies(np.bincount(taken, minlength=4), np.array([1, 8, 4, 2]) / 15)
+
+
+def test_every_second_users_preferences_are_distorted():
+    preferences = np.full((6, 3), 5.0)
+    distorted = _distorted(preferences, np.random.default_rng(0))
+    assert (distorted != 5.0).all(axis=1).tolist() == [True, False] * 3
+    np.testing.assert_array_equal(distorted[1::2], 5.0)
+
+
+def test_search_tries_one_refusal_per_topic():
+    """All that are bought, and the refused product of the smallest gap."""
+    task, rng = Recommender(num_products=7, num_topics=3), np.random.default_rng(0)
+    gap, bought = rng.random((20, 7)), rng.random((20, 7)) < 0.5
+    tried = _distinct(task, gap, bought)
+    for row, product in np.ndindex(gap.shape):
+        rivals = (task.topic == task.topic[product]) & ~bought[row]
+        is_best = gap[row, product] == gap[row].min(where=rivals, initial=np.inf)
+        assert tried[row, product] == (bought[row, product] or is_best)
+
+
 def test_slack_of_the_search(poor_plan):
     """More than the errors changes nothing; without any, less may be found."""
     none, enough, more = (
@@ -185,14 +214,16 @@ def test_slack_of_the_search(poor_plan):
     assert none.mean() < enough.mean()
 
 
-def test_plan_returns_equal_returns_in_play(shop, poor_plan):
+@pytest.mark.parametrize("quality", ["poor_plan", "blind_plan"])
+def test_plan_returns_equal_returns_in_play(quality, shop, request):
     """The estimate with little noise agrees with the returns themselves."""
+    plan = request.getfixturevalue(quality)
 
     def policy(obs, mask):
-        q = poor_plan.q_values(obs["observation"].astype(float))
+        q = plan.q_values(obs["observation"].astype(float))
         return np.where(mask == 1, q, -np.inf).argmax(axis=1)
 
-    _, lower = plan_returns(poor_plan, 4000, np.random.default_rng(0))
+    _, lower = plan_returns(plan, 4000, np.random.default_rng(0))
     returns = episode_returns(SASVectorEnv(shop, 4000), policy, 4000, seed=0)
     assert_mean(returns - lower, 0.0)
 
