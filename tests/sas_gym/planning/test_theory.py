@@ -12,7 +12,7 @@ import pytest
 import torch as th
 from helpers.small_mdps import KINDS, random_mdp
 from helpers.trajectories import exact_objective, trajectories
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
@@ -238,6 +238,7 @@ def test_property_2_does_not_hold_for_a_baseline_that_depends_on_the_action():
 
 
 @few
+@example(seed=1085, kind="grouped")  # where Nelder and Mead's simplex gets stuck
 @given(seed=st.integers(0, 10**6), kind=st.sampled_from(KINDS))
 def test_lemma_4_gives_the_weights_of_least_variance(seed, kind):
     mdp, theta, features = problem(seed, kind)
@@ -261,7 +262,7 @@ def test_lemma_4_gives_the_weights_of_least_variance(seed, kind):
         return (prob * (estimate**2).sum(axis=-1)).sum() - mean @ mean
 
     best = -np.linalg.solve(b_b, b_c)
-    found = minimize(variance, [-0.5, -0.5], method="Nelder-Mead", tol=1e-12)
+    found = minimize(variance, [-0.5, -0.5], method="BFGS", jac="3-point", tol=1e-9)
     np.testing.assert_allclose(best, found.x, atol=1e-3 * (1 + np.abs(best).max()))
     for shift in itertools.product((-0.1, 0.0, 0.1), repeat=2):
         assert variance(best + shift) >= variance(best) - 1e-12
