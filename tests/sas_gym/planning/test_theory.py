@@ -162,7 +162,9 @@ def test_lemma_3_the_compatible_weights_are_the_natural_gradient(problem):
     rows, target = compatible_fit(cases)
     shortest = np.linalg.lstsq(rows, target, rcond=1e-5)[0]
     fisher, gradient = fisher_matrix(cases), policy_gradient(cases)
-    np.testing.assert_allclose(shortest, natural_gradient(cases), atol=1e-6)
+    # Where a direction hardly matters the weights are large, and so is their rounding.
+    tolerance = 1e-6 * (1 + np.abs(shortest).max())
+    np.testing.assert_allclose(shortest, natural_gradient(cases), atol=tolerance)
     np.testing.assert_allclose(fisher @ shortest, gradient, atol=1e-8)
 
     eigenvalues, vectors = np.linalg.eigh(fisher)
