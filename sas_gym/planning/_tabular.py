@@ -12,6 +12,7 @@ from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
+from sas_gym._arguments import check_integer
 from sas_gym._types import Floats, Ints, Mask
 from sas_gym.action_sets import ActionSets
 from sas_gym.action_sets._base import some
@@ -281,6 +282,6 @@ def _checked_gamma(gamma: float) -> float:
 
 
 def _checked_horizon(horizon: int | None) -> int | None:
-    if horizon is not None and horizon < 1:
-        raise ValueError(f"horizon must be at least 1, or None; got {horizon}")
+    if horizon is not None:
+        check_integer("horizon", horizon, least=1)
     return horizon
