@@ -66,7 +66,7 @@ def returns(results: pd.DataFrame) -> Rows:
         optimum = group.optimal.iloc[0]
         known = {"optimum": f"{optimum:.2f}"} if np.isfinite(optimum) else {}
         counts = sorted(set(group.groupby("label").size()))
-        seeds = {"seeds": " to ".join(map(str, counts))}
+        seeds = {"seeds": ", ".join(map(str, counts))}
         rows.append({**of_task(group), **cells, **known, **seeds})
     return rows
 
@@ -80,9 +80,10 @@ def against_sas_q(results: pd.DataFrame) -> Rows:
         for label in ("SASPG", "SASNPG"):
             if label not in by_label:
                 continue
-            low, high = difference_interval(by_label[label], by_label["SASQ"])
             gaps = by_label[label][:, None] - by_label["SASQ"]
-            row[f"{label} less SASQ"] = f"[{low:.3f}, {high:.3f}]"
+            row[f"{label} less SASQ"] = difference(
+                by_label[label], by_label["SASQ"], digits=3
+            )
             row[f"P({label} > SASQ)"] = f"{np.heaviside(gaps, 0.5).mean():.2f}"
         for label in ("SASPG", "SASNPG", "SASQ"):
             if len(by_label.get(label, ())) > 1:
@@ -91,17 +92,22 @@ def against_sas_q(results: pd.DataFrame) -> Rows:
     return rows
 
 
-def difference_interval(
-    x: np.ndarray, y: np.ndarray, num_resamples: int = 5000
-) -> tuple[float, float]:
-    """Return the 95 % bootstrap interval of the difference of two means."""
+def difference(
+    x: np.ndarray, y: np.ndarray, digits: int = 2, num_resamples: int = 5000
+) -> str:
+    """Write the 95 % bootstrap interval of the difference of two means.
+
+    Of one seed each there is only the difference.
+    """
+    if len(x) == len(y) == 1:
+        return f"{x[0] - y[0]:.{digits}f}, one seed"
     rng = np.random.default_rng(RNG_SEED)
     means = [
         rng.choice(values, (num_resamples, len(values))).mean(axis=1)
         for values in (x, y)
     ]
     low, high = np.quantile(means[0] - means[1], [0.025, 0.975])
-    return float(low), float(high)
+    return f"[{low:.{digits}f}, {high:.{digits}f}]"
 
 
 def untrained(results: pd.DataFrame) -> Rows:
@@ -203,10 +209,9 @@ def assumptions(results: pd.DataFrame) -> Rows:
         independent = kinds.pop(name)
         row["independent"] = spread(independent)
         for kind, values in kinds.items():
-            low, high = difference_interval(values.to_numpy(), independent.to_numpy())
             row[kind] = spread(values)
-            row[f"less independent, {kind.partition('(')[0]}"] = (
-                f"[{low:.2f}, {high:.2f}]"
+            row[f"less independent, {kind.partition('(')[0]}"] = difference(
+                values.to_numpy(), independent.to_numpy()
             )
         rows.append(row)
     return rows
@@ -223,8 +228,9 @@ def memory(results: pd.DataFrame) -> Rows:
             ("MaskedRecurrentPPO", "MaskedPPO, sees the mask"),
         ):
             if {more, less} <= by_label.keys():
-                low, high = difference_interval(by_label[more], by_label[less])
-                gains[f"{more} less {less}"] = f"[{low:.2f}, {high:.2f}]"
+                gains[f"{more} less {less}"] = difference(
+                    by_label[more], by_label[less]
+                )
         if gains:
             rows.append({**task, **gains})
     return rows
