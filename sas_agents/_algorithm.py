@@ -37,7 +37,7 @@ from sas_agents._checks import (
 from sas_agents._features import has_mask
 from sas_agents._space_checks import check_spaces
 from sas_agents._vec_env import VecMaskInObservation
-from sas_agents._vec_infos import EnvInfos, truncated_envs
+from sas_agents._vec_infos import truncated_envs
 from sas_gym import MaskInObservation, SASEnv
 from sas_gym.masks import MASK_KEY, check_masks, mask_sizes, with_mask
 
@@ -89,6 +89,7 @@ class MaskedAlgorithm(BaseAlgorithm):
 
     def _setup_model(self) -> None:
         check_has_env(self)
+        self._set_defaults()
         check_settings(self)
         super()._setup_model()  # type: ignore[safe-super]  # SB3's, by the subclass
         if not hasattr(self, "prediction_rng"):  # a loaded model has it
@@ -99,6 +100,9 @@ class MaskedAlgorithm(BaseAlgorithm):
         if self.verbose >= 1:
             features = self.policy.features_extractor_class.__name__
             print(f"Features of the state: {features}")
+
+    def _set_defaults(self) -> None:
+        """Replace `None` in settings whose defaults depend on policy or environment."""
 
     @staticmethod
     def _wrap_env(
@@ -124,9 +128,15 @@ class MaskedAlgorithm(BaseAlgorithm):
     def _update_info_buffer(
         self, infos: Sequence[dict[str, Any]], dones: NDArray[Any] | None = None
     ) -> None:
-        """Keep the statistics of episodes; of ours, read the infos of ended ones."""
-        if isinstance(infos, EnvInfos) and dones is not None:
-            infos, dones = [infos[env] for env in np.flatnonzero(dones)], dones[dones]
+        """Keep the statistics of episodes that have ended: only their infos are read.
+
+        Of more than the statistics keep, the last ones would be left.
+        """
+        if dones is not None:
+            ended = dones.nonzero()[0][-self._stats_window_size :].tolist()
+            if not ended:
+                return
+            infos, dones = [infos[env] for env in ended], dones[ended]
         super()._update_info_buffer(list(infos), dones)
 
     def save(

@@ -16,7 +16,6 @@ from sas_agents._algorithm import MaskedAlgorithm
 from sas_agents._batch import Batch, keep_freed_memory, rows
 from sas_agents._checks import (
     check_finite_tensor,
-    check_has_env,
     check_log_interval,
     checked_timesteps,
 )
@@ -34,13 +33,11 @@ from sas_agents._estimators import (
 )
 from sas_agents._masked_ops import log_softmax, mask_bias, sample_softmax
 from sas_agents._policies import CnnPolicy, LinearPolicy, MultiInputPolicy, SASPolicy
-from sas_agents._scores import Scores, score_norms
+from sas_agents._scores import Scores
 from sas_gym.masks import MASK_KEY
 
 # Share of the square of the returns' scale that a rollout replaces.
 SCALE_RATE = 0.1
-# Samples of a rollout whose scores are measured where that takes a gradient for each.
-MEASURED_SCORES = 256
 # Samples of a rollout, at most twice as many, on which the policy's change is measured.
 MEASURED_CHANGES = 1024
 # Steps of one environment after which an episode is taken for one that never ends: more
@@ -146,14 +143,15 @@ class PolicyGradientAlgorithm(MaskedAlgorithm, OnPolicyAlgorithm):
         """Return whether a policy is the paper's single layer."""
         return issubclass(self.policy_class_of(policy), LinearPolicy)
 
-    def _setup_model(self) -> None:
-        check_has_env(self)
+    def _set_defaults(self) -> None:
         if self.n_steps is None:
             self.n_steps = max(self.rollout_steps // self.n_envs, MIN_STEPS)
         if self.batch_size is None and not self.whole_episodes:
             is_linear = self.is_linear(self.policy_class)
             parts = LINEAR_MINIBATCHES if is_linear else NETWORK_MINIBATCHES
             self.batch_size = max(self.n_steps * self.n_envs // parts, 1)
+
+    def _setup_model(self) -> None:
         super()._setup_model()
         keep_freed_memory()
         if self.whole_episodes and self.env is not None:
@@ -229,13 +227,7 @@ class PolicyGradientAlgorithm(MaskedAlgorithm, OnPolicyAlgorithm):
             if not callback.on_step():
                 return False
             # Others end in time only if they are short: their mean would be biased.
-            ended = (rollout_buffer.counting & dones).nonzero()[0]
-            if ended.size:
-                # The statistics keep no more than these.
-                shown = ended[-self._stats_window_size :].tolist()
-                self._update_info_buffer(
-                    [infos[i] for i in shown], np.ones(len(shown), dtype=bool)
-                )
+            self._update_info_buffer(infos, rollout_buffer.counting & dones)
             rollout_buffer.add(self._last_obs, actions, rewards, dones, infos)
             self._last_obs = new_obs
             if rollout_buffer.num_steps > n_rollout_steps + MAX_EPISODE_STEPS:
@@ -252,7 +244,7 @@ class PolicyGradientAlgorithm(MaskedAlgorithm, OnPolicyAlgorithm):
         """Update policy, critics and baseline weights from the last rollout."""
         self.policy.set_training_mode(True)
         batch, scores = self._batch()
-        norms, measured = self._score_norms(batch, scores)
+        norms, measured = scores.norms(batch.action_mask)
         record_variance(self.logger, batch, scores, norms, measured)
         self._set_rates()
         self._update_policy(batch, scores, norms)
@@ -351,19 +343,6 @@ class PolicyGradientAlgorithm(MaskedAlgorithm, OnPolicyAlgorithm):
         rescale(self.policy.value_net, factor)
         rescale(self.policy.q_net, factor)
         return factor
-
-    def _score_norms(self, batch: Batch, scores: Scores) -> tuple[th.Tensor, slice]:
-        """Return the norms of the scores, and of which samples they are."""
-        if scores.is_linear:
-            return scores.linear_norms(), slice(None)
-        part = slice(None, None, max(len(batch.actions) // MEASURED_SCORES, 1))
-        norms = score_norms(
-            self.policy.actor,
-            rows(batch.inputs, part),
-            batch.action_mask[part],
-            batch.actions[part],
-        )
-        return norms, part
 
     def _set_rates(self) -> None:
         self._update_learning_rate(self.policy.optimizer)

@@ -18,7 +18,7 @@ from stable_baselines3.common.type_aliases import (
 )
 from stable_baselines3.common.utils import LinearSchedule
 
-from sas_agents._checks import check_has_env, check_log_interval, checked_timesteps
+from sas_agents._checks import check_log_interval, checked_timesteps
 from sas_agents._estimators import root_mean_square, running_scale, td_target
 from sas_agents._exploration import MaskedExploration
 from sas_agents._features import TensorObs
@@ -197,8 +197,7 @@ class SASQ(MaskedExploration, DQN):
             _init_setup_model,
         )
 
-    def _setup_model(self) -> None:
-        check_has_env(self)
+    def _set_defaults(self) -> None:
         is_linear = issubclass(self.policy_class, LinearQPolicy)
         steps = LINEAR_STEPS_PER_UPDATE if is_linear else NETWORK_STEPS_PER_UPDATE
         if self.train_freq is None:
@@ -208,7 +207,6 @@ class SASQ(MaskedExploration, DQN):
         # For n-step returns SB3 chooses a class, and says what is wrong with them.
         if self.replay_buffer_class is None and self.n_steps == 1:
             self.replay_buffer_class = FastDictReplayBuffer
-        super()._setup_model()
 
     def learn(
         self,

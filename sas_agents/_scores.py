@@ -7,6 +7,7 @@ from jaxtyping import Float, Int, Shaped
 from torch.func import functional_call, grad, jvp, vmap
 from torch.nn import functional as F
 
+from sas_agents._batch import rows
 from sas_agents._masked_ops import (
     chosen_log_probs,
     exponential,
@@ -18,6 +19,8 @@ from sas_agents._policies import Network, apply_weight, is_index, weight_gradien
 # Samples whose scores are held in memory at once: 256 times the actor's parameters, 10
 # MB for the default network of 10,000.
 _CHUNK = 256
+# Samples of a rollout whose scores are measured where that takes a gradient for each.
+_MEASURED = 256
 
 Parameters = dict[str, th.Tensor]
 
@@ -137,6 +140,19 @@ class Scores:
         change = self._change_of_logits(vector)
         change = change - (self.probs * change).sum(dim=1, keepdim=True)
         return (self.probs * change**2).sum(dim=1)
+
+    def norms(
+        self, action_mask: Shaped[th.Tensor, "B A"]
+    ) -> tuple[Float[th.Tensor, " M"], slice]:
+        """Return the norms of the scores, and of which samples they are.
+
+        They are of all samples where that takes no gradient for each.
+        """
+        if self.is_linear:
+            return self.linear_norms(), slice(None)
+        part = slice(None, None, max(len(self.actions) // _MEASURED, 1))
+        inputs, actions = rows(self.inputs, part), self.actions[part]
+        return score_norms(self.actor, inputs, action_mask[part], actions), part
 
     def linear_norms(self) -> Float[th.Tensor, " B"]:
         """Return the norm of each sample's score, for a linear policy without a bias.
