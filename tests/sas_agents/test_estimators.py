@@ -119,6 +119,17 @@ def test_score_norms_of_network(seed):
     th.testing.assert_close(actual, expected, rtol=1e-4, atol=1e-5)
 
 
+def test_norms_of_many_scores_are_those_of_some_samples():
+    """Every fourth of 1,030, where each would take a gradient of its own."""
+    inputs, mask, actions = random_batch(0, size=1030)
+    actor = network(0, [3], bias=True)
+    scores = Scores(actor, inputs, mask_bias(mask), actions)
+    norms, measured = scores.norms(mask)
+    assert len(actions[measured]) == len(norms) == 258
+    expected = score_norms(actor, inputs, mask, actions)[measured]
+    th.testing.assert_close(norms, expected)
+
+
 @given(seed=seeds, net_arch=st.sampled_from([[], [3]]))
 def test_score_dot_is_inner_product(seed, net_arch):
     inputs, mask, actions = random_batch(seed)

@@ -64,12 +64,13 @@ def test_mask_in_observation_is_checked_before_it_is_cast(agent, when, values):
 
 @all_agents
 @pytest.mark.parametrize("wrong", [np.nan, np.inf])
-def test_reward_that_is_not_finite_stops_learning(agent, wrong):
+@pytest.mark.parametrize("callback", [None, lambda *_: True], ids=["alone", "callback"])
+def test_reward_that_is_not_finite_stops_learning(agent, wrong, callback):
     model = make_agent(agent, MaskInside(reward=wrong))
     with pytest.raises(
         ValueError, match=r"reward is not finite at step 3: \[(nan|inf)"
     ):
-        model.learn(40)
+        model.learn(40, callback=callback)
 
 
 @all_agents
