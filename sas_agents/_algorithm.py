@@ -23,7 +23,6 @@ from stable_baselines3.common.type_aliases import MaybeCallback, Schedule
 from stable_baselines3.common.vec_env import VecEnv
 
 from sas_agents._checks import (
-    ArrayObs,
     CheckedMask,
     LearningChecks,
     check_finite,
@@ -33,8 +32,9 @@ from sas_agents._checks import (
     check_settings,
     checked_timesteps,
     has_checked_masks,
+    is_finite,
 )
-from sas_agents._features import has_mask
+from sas_agents._features import ArrayObs, has_mask
 from sas_agents._space_checks import check_spaces
 from sas_agents._vec_env import VecMaskInObservation
 from sas_agents._vec_infos import truncated_envs
@@ -132,12 +132,20 @@ class MaskedAlgorithm(BaseAlgorithm):
 
         Of more than the statistics keep, the last ones would be left.
         """
-        if dones is not None:
-            ended = dones.nonzero()[0][-self._stats_window_size :].tolist()
-            if not ended:
-                return
-            infos, dones = [infos[env] for env in ended], dones[ended]
-        super()._update_info_buffer(list(infos), dones)
+        if dones is None:
+            super()._update_info_buffer(list(infos))
+            return
+        ended = dones.nonzero()[0][-self._stats_window_size :].tolist()
+        if not ended:
+            return
+        assert self.ep_info_buffer is not None  # set up with the training
+        assert self.ep_success_buffer is not None
+        last = [infos[env] for env in ended]
+        for buffer, key in (
+            (self.ep_info_buffer, "episode"),
+            (self.ep_success_buffer, "is_success"),
+        ):
+            buffer += [x for info in last if (x := info.get(key)) is not None]
 
     def save(
         self,
@@ -238,12 +246,15 @@ class MaskedAlgorithm(BaseAlgorithm):
         An empty mask of a final state, where nobody acts, becomes one with every
         action.
         """
+        trusts = self._trusts_masks
+        ended = truncated_envs(infos, dones) if trusts else dones.nonzero()[0].tolist()
+        # Nearly always, and so without anything that an error would need.
+        if trusts and not ended and all(map(is_finite, (rewards, *obs.values()))):
+            return
         when = f"at step {self.num_timesteps}"
         check_finite("reward", rewards, when)
         self._checked(obs, when, self.n_envs)
         # Nothing is learned from a final state but its mask, unless it was cut off.
-        trusts = self._trusts_masks
-        ended = truncated_envs(infos, dones) if trusts else dones.nonzero()[0].tolist()
         for info in (infos[index] for index in ended):
             last = info.get("terminal_observation")
             if last is not None:

@@ -3,36 +3,35 @@
 from collections.abc import Iterator
 from typing import Any, NamedTuple, Self
 
+import numpy as np
 import torch as th
+from jaxtyping import Float, Int
 from numpy.random import Generator
+
+from sas_gym._types import NDArray
 
 
 class Batch(NamedTuple):
     """Steps to learn from, with their returns in units of the returns' scale."""
 
     inputs: Any
-    """Encoded observations without their masks, a tensor or a dict of them."""
-    action_mask: th.Tensor
-    """The action sets, one row per step."""
-    mask_bias: th.Tensor
-    """What removes unavailable actions when it is added to the logits."""
-    actions: th.Tensor
+    """Encoded observations without their masks; see `SASPolicy.inputs`."""
+    actions: Int[NDArray[Any], " B"]
     """The actions taken."""
-    probs: th.Tensor
-    """The policy that took them, one row per step."""
-    log_probs: th.Tensor
-    """Its log, hugely negative where the action was unavailable."""
-    returns: th.Tensor
+    logits: Float[NDArray[Any], "B A"]
+    """The logits of the policy that took them, of all actions."""
+    probs: Float[NDArray[Any], "B A"]
+    """Its probabilities, 0 where the action was unavailable."""
+    returns: Float[NDArray[Any], " B"]
     """The return of each step."""
-    baselines: th.Tensor
+    baselines: Float[NDArray[Any], "B K"]
     """v and q-bar, one row per step."""
-    advantage: th.Tensor
+    advantage: Float[NDArray[Any], " B"]
     """Returns plus the weighted baselines."""
 
     def rows(self, index: Any) -> Self:
         """Return some of the steps."""
-        inputs, *tensors = self
-        return self.__class__(rows(inputs, index), *(x[index] for x in tensors))
+        return self.__class__(*(rows(values, index) for values in self))
 
     def minibatches(
         self, size: int | None, num_epochs: int, rng: Generator
@@ -51,19 +50,20 @@ class Batch(NamedTuple):
         if size is None or size >= count:
             yield from (self for _ in range(num_epochs))
             return
-        order = th.as_tensor(rng.permutation(count), device=self.actions.device)
-        shuffled = self.rows(order)
+        shuffled = self.rows(rng.permutation(count))
         starts = range(0, count, size)
         parts = [shuffled.rows(slice(start, start + size)) for start in starts]
         for _ in range(num_epochs):
             yield from parts
 
 
-def rows(inputs: Any, index: Any) -> Any:
-    """Take rows of encoded observations, a tensor or a dict of them."""
-    if isinstance(inputs, dict):
-        return {key: value[index] for key, value in inputs.items()}
-    return inputs[index]
+def rows(values: Any, index: slice | NDArray[Any]) -> Any:
+    """Take rows of an array, of a tensor, or of a dict of them."""
+    if isinstance(values, dict):
+        return {key: rows(value, index) for key, value in values.items()}
+    if isinstance(values, np.ndarray) and isinstance(index, np.ndarray):
+        return values.take(index, axis=0)  # in half the time of brackets
+    return values[index]
 
 
 def keep_freed_memory() -> None:

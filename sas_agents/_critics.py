@@ -6,12 +6,22 @@ q-bar(s, alpha) by those of q(s, .), weighted with the policy's probabilities.
 
 from typing import Any
 
+import numpy as np
 import torch as th
 from jaxtyping import Float
 
 from sas_agents._estimators import conjugate_gradients, q_bar
-from sas_agents._policies import Network, apply_weight, weight_gradient
-from sas_agents._scores import squared_norms
+from sas_agents._masked_ops import row_sums
+from sas_agents._networks import (
+    LinearNetwork,
+    Network,
+    apply_weight,
+    squared,
+    squared_norms,
+    weight_gradient,
+)
+from sas_agents._optimizers import take_step
+from sas_gym._types import Array, NDArray
 
 # How strongly a fit holds on to what it started from: as if so many samples of mean
 # size had confirmed it. It is all that a parameter without samples has.
@@ -20,12 +30,11 @@ PRIOR_SAMPLES = 1.0
 FIT_STEPS = 2
 
 
-@th.no_grad()
 def fit_least_squares(
-    critic: Network,
-    inputs: th.Tensor,
-    weights: Float[th.Tensor, "B A"],
-    targets: Float[th.Tensor, " B"],
+    critic: LinearNetwork,
+    inputs: NDArray[Any],
+    weights: Float[NDArray[Any], "B A"],
+    errors: Float[NDArray[Any], " B"],
 ) -> None:
     """Move a linear critic to the least squares fit, held back by where it was.
 
@@ -33,51 +42,54 @@ def fit_least_squares(
     steps, one-hot features above all, need hundreds.
 
     Args:
-        critic: A linear map of the features, without a bias.
+        critic: A linear map of the features.
         inputs: Encoded observations.
         weights: Weight of each output in a prediction.
-        targets: What to predict.
+        errors: What to predict minus what is predicted so far.
     """
-    weight = critic.output_layer.weight
-    num_features = critic.output_layer.in_features
-    squares = weights**2
-    prior = PRIOR_SAMPLES * (squared_norms(inputs) * squares.sum(dim=1)).mean()
+    num_features = critic.parameter.shape[1]
+    squares, ones = weights**2, np.ones_like(errors)
+    sizes = squared_norms(inputs) * row_sums(squares)
+    prior = PRIOR_SAMPLES * float(sizes.mean())
 
-    def transposed(errors: th.Tensor) -> th.Tensor:
-        return weight_gradient(inputs, errors[:, None] * weights, num_features)
+    def transposed(outputs: Array) -> Array:
+        return weight_gradient(inputs, weights, outputs, num_features)
 
-    def product(direction: th.Tensor) -> th.Tensor:
+    def product(direction: Array) -> Array:
         change = q_bar(apply_weight(inputs, direction), weights)
         return transposed(change) + prior * direction
 
-    diagonal = weight_gradient(inputs, squares, num_features, square=True) + prior
-    error = targets - q_bar(apply_weight(inputs, weight), weights)
-    weight += conjugate_gradients(product, transposed(error), FIT_STEPS, diagonal)
+    diagonal = weight_gradient(squared(inputs), squares, ones, num_features) + prior
+    change = conjugate_gradients(product, transposed(errors), FIT_STEPS, diagonal)
+    critic.set_weight(critic.weight + change)
 
 
 def gradient_step(
     critic: Network,
     optimizer: th.optim.Optimizer,
     inputs: Any,
-    weights: Float[th.Tensor, "B A"],
-    targets: Float[th.Tensor, " B"],
+    weights: Float[NDArray[Any], "B A"],
+    targets: Float[NDArray[Any], " B"],
 ) -> None:
     """Take a step on half the mean squared error, the weights held fixed.
 
     Args:
         critic: The critic.
         optimizer: Its optimiser.
-        inputs: Encoded observations, a tensor or a dict of them.
+        inputs: Encoded observations.
         weights: Weight of each output in a prediction.
         targets: What to predict.
     """
-    outputs = critic.differentiable(inputs)
-    error = (q_bar(outputs.detach(), weights) - targets) / len(targets)
-    critic.backward(inputs, outputs, error[:, None] * weights)
-    optimizer.step()
+    outputs, backward = critic.differentiable(inputs)
+    error = (q_bar(outputs, weights) - targets) / len(targets)
+    backward(weights, error)
+    take_step(optimizer)
 
 
 def rescale(critic: Network, factor: float) -> None:
     """Multiply the outputs of a critic, by way of its last layer, which is linear."""
+    if isinstance(critic, LinearNetwork):
+        critic.set_weight(critic.weight * factor)
+        return
     for parameter in critic.output_layer.parameters():
         parameter.data *= factor

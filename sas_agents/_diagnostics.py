@@ -1,44 +1,51 @@
 """What the policy gradients log, and the warnings that follow from it."""
 
 import warnings
+from typing import Any
 
 import numpy as np
-import torch as th
 from stable_baselines3.common.logger import Logger
 from stable_baselines3.common.utils import explained_variance
 from stable_baselines3.common.vec_env import VecEnv
-from torch.nn import functional as F
 
 from sas_agents._batch import Batch
 from sas_agents._checks import all_episodes_end
-from sas_agents._estimators import entropy, gradient_variance
+from sas_agents._estimators import (
+    gradient_variance,
+    mean_entropy,
+    root_mean_square,
+)
 from sas_agents._scores import Scores
+from sas_gym._types import NDArray
 
 # An update that changes the policy by more than this has left what it was measured on.
 HUGE_KL = 1.0
 
 
-def record_rollout(logger: Logger, batch: Batch, weights: th.Tensor) -> None:
+def record_rollout(
+    logger: Logger, batch: Batch, scores: Scores, weights: NDArray[Any]
+) -> None:
     """Record how policy and baselines were before the update, and the new weights."""
-    entropies = entropy(batch.probs, batch.log_probs)
-    logger.record("train/entropy", entropies.mean().item())
-    # NumPy counts ten times as fast.
-    num_available = np.count_nonzero(batch.action_mask.cpu().numpy())
-    set_size = num_available / len(batch.actions)
+    entropy = mean_entropy(scores.logits, scores.probs, scores.log_totals)
+    logger.record("train/entropy", entropy)
+    set_size = np.count_nonzero(scores.action_mask) / len(batch.actions)
     logger.record("train/action_set_size", set_size)
-    returns = batch.returns.cpu().numpy()
     for name, value, weight in zip(
-        ("v_hat", "q_bar"), batch.baselines.T, weights, strict=True
+        ("v_hat", "q_bar"), batch.baselines.T, weights.tolist(), strict=True
     ):
-        explained = explained_variance(value.cpu().numpy(), returns)
-        loss = F.mse_loss(value, batch.returns).item()
+        explained = explained_variance(value, batch.returns)
+        loss = root_mean_square(value - batch.returns) ** 2
         logger.record(f"train/loss_{name}", loss)
         logger.record(f"train/explained_variance_{name}", explained)
-        logger.record(f"train/weight_{name}", weight.item())
+        logger.record(f"train/weight_{name}", weight)
 
 
 def record_variance(
-    logger: Logger, batch: Batch, scores: Scores, norms: th.Tensor, measured: slice
+    logger: Logger,
+    batch: Batch,
+    scores: Scores,
+    norms: NDArray[Any],
+    measured: slice,
 ) -> None:
     """Record the gradient's norm and variance, with and without the baselines.
 
@@ -49,12 +56,13 @@ def record_variance(
         norms: Norms of some of them.
         measured: Of which ones.
     """
-    norm = (scores.weighted_sum(batch.advantage) / len(batch.actions)).norm()
+    gradient = scores.weighted_sum(batch.advantage) / len(batch.actions)
+    norm = float(np.linalg.norm(gradient))
     with_them = gradient_variance(norms, batch.advantage[measured], norm)
     without = gradient_variance(norms, batch.returns[measured], norm)
-    logger.record("train/gradient_norm", norm.item())
-    logger.record("train/gradient_variance", with_them.item())
-    logger.record("train/gradient_variance_without_baselines", without.item())
+    logger.record("train/gradient_norm", norm)
+    logger.record("train/gradient_variance", with_them)
+    logger.record("train/gradient_variance_without_baselines", without)
 
 
 class Warnings:

@@ -1,50 +1,53 @@
 """The paper's mathematics as pure functions."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-import torch as th
 from jaxtyping import Float, Int
 
-from sas_agents._masked_ops import exponential
-from sas_gym._types import NDArray
+from sas_agents._masked_ops import row_dots, weighted_exponentials
+from sas_gym._types import Array, NDArray
 
 
-def entropy(
-    probs: Float[th.Tensor, "B A"], log_probs: Float[th.Tensor, "B A"]
-) -> Float[th.Tensor, " B"]:
-    """Entropy over the available actions.
+def mean_entropy(
+    logits: Float[NDArray[Any], "B A"],
+    probs: Float[NDArray[Any], "B A"],
+    log_totals: Float[NDArray[Any], " B"],
+) -> float:
+    """Mean entropy over the available actions.
 
     Args:
-        probs: The policy.
-        log_probs: Its log, finite everywhere.
+        logits: The logits.
+        probs: Their softmax over the available actions.
+        log_totals: The log of what it divides by.
     """
-    return -(probs * log_probs).sum(dim=-1)
+    return float((log_totals - q_bar(logits, probs)).mean())
 
 
 def q_bar(
-    q_values: Float[th.Tensor, "B A"], probs: Float[th.Tensor, "B A"]
-) -> Float[th.Tensor, " B"]:
+    q_values: Float[NDArray[Any], "B A"], probs: Float[NDArray[Any], "B A"]
+) -> Float[NDArray[Any], " B"]:
     """Mean action value under the policy, given the action set."""
-    return (q_values * probs).sum(dim=-1)
+    return row_dots(q_values, probs)
 
 
 def advantages(
-    returns: Float[th.Tensor, " B"],
-    baselines: Float[th.Tensor, "B K"],
-    weights: Float[th.Tensor, " K"],
-) -> Float[th.Tensor, " B"]:
+    returns: Float[NDArray[Any], " B"],
+    baselines: Float[NDArray[Any], "B K"],
+    weights: Float[NDArray[Any], " K"],
+) -> Float[NDArray[Any], " B"]:
     """Returns plus the weighted baselines."""
-    return returns + baselines @ weights
+    total: NDArray[Any] = returns + baselines @ weights
+    return total
 
 
 def baseline_weights(
-    score_norm: Float[th.Tensor, " B"],
-    returns: Float[th.Tensor, " B"],
-    baselines: Float[th.Tensor, "B K"],
+    score_norm: Float[NDArray[Any], " B"],
+    returns: Float[NDArray[Any], " B"],
+    baselines: Float[NDArray[Any], "B K"],
     ridge: float,
-) -> Float[th.Tensor, " K"]:
+) -> Float[NDArray[np.float64], " K"]:
     """The paper's lambda, which minimises the variance of the gradient estimate.
 
     The estimate is score * (return + weights . baselines), and the weights are
@@ -61,19 +64,19 @@ def baseline_weights(
             inverted while the baselines are equal or zero.
     """
     weighted = (score_norm**2)[:, None] * baselines
-    gram = (weighted.T @ baselines).double()
-    cross = (weighted.T @ returns).double()
-    diagonal = ridge * gram.diagonal().mean() + th.finfo(th.float64).tiny
-    gram = gram + diagonal * th.eye(len(gram), dtype=gram.dtype)
-    weights: th.Tensor = -th.linalg.solve(gram, cross)
-    return weights.to(returns.dtype)
+    gram = (weighted.T @ baselines).astype(np.float64)
+    cross = (weighted.T @ returns).astype(np.float64)
+    gram += (ridge * gram.trace() / len(gram) + np.finfo(np.float64).tiny) * np.eye(
+        len(gram)
+    )
+    return -np.linalg.solve(gram, cross)
 
 
 def gradient_variance(
-    score_norm: Float[th.Tensor, " B"],
-    advantage: Float[th.Tensor, " B"],
-    mean_gradient_norm: Float[th.Tensor, ""],
-) -> Float[th.Tensor, ""]:
+    score_norm: Float[NDArray[Any], " B"],
+    advantage: Float[NDArray[Any], " B"],
+    mean_gradient_norm: float,
+) -> float:
     """Total variance of a sample's gradient estimate, score * advantage.
 
     Args:
@@ -81,7 +84,7 @@ def gradient_variance(
         advantage: What it is multiplied with.
         mean_gradient_norm: Norm of the mean estimate.
     """
-    return ((score_norm * advantage) ** 2).mean() - mean_gradient_norm**2
+    return root_mean_square(score_norm * advantage) ** 2 - mean_gradient_norm**2
 
 
 def td_target(
@@ -102,58 +105,78 @@ def td_target(
     return target
 
 
-def mean_kl(
-    old_probs: Float[th.Tensor, "B A"],
-    old_log_probs: Float[th.Tensor, "B A"],
-    log_probs: Float[th.Tensor, "B A"],
-) -> Float[th.Tensor, ""]:
-    """Mean KL divergence of a policy from an older one, given the action sets.
+class ChangedPolicy(NamedTuple):
+    """A policy after a change of its logits.
+
+    Its probabilities are not divided by their sums: for 100 actions that would take as
+    long as a matrix product.
+    """
+
+    weights: Float[NDArray[Any], "B A"]
+    """Probabilities up to a factor for each row."""
+    totals: Float[NDArray[Any], " B"]
+    """The sums of the weights."""
+    kl: float
+    """Mean KL divergence from the policy before, given the action sets."""
+
+
+def changed_policy(
+    probs: Float[NDArray[Any], "B A"], change: Float[NDArray[Any], "B A"]
+) -> ChangedPolicy:
+    """Return a policy whose logits have changed.
+
+    What is unavailable stays so: its probability is 0 before and after.
 
     Args:
-        old_probs: The older policy.
-        old_log_probs: Its log, finite everywhere.
-        log_probs: The log of the new one, finite everywhere.
+        probs: The policy before.
+        change: The new logits minus the old ones.
     """
-    return (old_probs * (old_log_probs - log_probs)).sum() / len(old_probs)
+    weights, totals, log_totals = weighted_exponentials(probs, change)
+    kl = float(log_totals.sum() - np.vdot(probs, change)) / len(probs)
+    return ChangedPolicy(weights, totals, kl)
 
 
 def clipped_gradient(
-    log_probs: Float[th.Tensor, "B A"],
-    old_log_probs: Float[th.Tensor, "B A"],
-    actions: Int[th.Tensor, " B"],
-    advantage: Float[th.Tensor, " B"],
+    policy: ChangedPolicy,
+    old_probs: Float[NDArray[Any], "B A"],
+    actions: Int[NDArray[Any], " B"],
+    advantage: Float[NDArray[Any], " B"],
     clip_range: float | None,
-) -> Float[th.Tensor, "B A"]:
-    """Gradient, with respect to the logits, of min(ratio A, clip(ratio) A).
+) -> tuple[Float[NDArray[Any], "B A"], Float[NDArray[Any], " B"]]:
+    """Gradient of the mean of -min(ratio A, clip(ratio) A) in the logits.
 
     The ratio is that of the new to the old probability of the action taken. Where it is
-    1, the gradient is that of log pi times the advantage A; elsewhere it is weighted by
-    importance, and 0 where the policy has already moved as far as it may (Schulman et
-    al., 2017).
+    1, the gradient is that of -log pi times the advantage A; elsewhere it is weighted
+    by importance, and 0 where the policy has already moved as far as it may (Schulman
+    et al., 2017).
 
     Args:
-        log_probs: Log of the policy.
-        old_log_probs: Log of the policy that played.
+        policy: The policy; its weights are used up.
+        old_probs: The policy that played.
         actions: Actions taken.
         advantage: Their advantages.
         clip_range: How far the ratio may be from 1; None for any distance.
+
+    Returns:
+        Rows, and what to multiply each of them with.
     """
-    taken = actions[:, None]
-    ratio = (log_probs.gather(1, taken) - old_log_probs.gather(1, taken)).exp()
-    weight = ratio * advantage[:, None]
+    rows, totals, _ = policy
+    cells = np.arange(len(actions)) * rows.shape[1] + actions
+    ratio = rows.take(cells) / (totals * old_probs.take(cells))
+    factors = ratio * advantage / (totals * len(actions))
     if clip_range is not None:
-        is_beyond = (ratio - 1) * advantage.sign()[:, None] > clip_range
-        weight = weight.masked_fill(is_beyond, 0.0)
-    gradient = -weight * exponential(log_probs)
-    return gradient.scatter_add_(1, taken, weight)
+        factors *= (ratio - 1) * np.sign(advantage) <= clip_range
+    rows.reshape(-1)[cells] -= totals
+    return rows, factors
 
 
-def root_mean_square(values: Float[th.Tensor, "..."]) -> float:
+def root_mean_square(values: Float[NDArray[Any], "..."]) -> float:
     """Root of the mean square."""
-    return float(values.double().square().mean().sqrt())
+    flat = values.reshape(-1).astype(np.float64)
+    return float(np.sqrt(np.vdot(flat, flat) / flat.size))
 
 
-def unit_scale(values: Float[th.Tensor, " B"]) -> Float[th.Tensor, " B"]:
+def unit_scale(values: Float[NDArray[Any], " B"]) -> Float[NDArray[Any], " B"]:
     """Divide values by their root mean square, if that is not 0.
 
     Nothing is added to it: so a factor that is a power of two changes no bit.
@@ -175,11 +198,11 @@ def running_scale(scale: float, size: float, rate: float) -> float:
 
 
 def conjugate_gradients(
-    product: Callable[[th.Tensor], th.Tensor],
-    target: Float[th.Tensor, "..."],
+    product: Callable[[NDArray[Any]], NDArray[Any]],
+    target: Float[NDArray[Any], "..."],
     num_steps: int,
-    diagonal: Float[th.Tensor, "..."] | None = None,
-) -> Float[th.Tensor, "..."]:
+    diagonal: Float[NDArray[Any], "..."] | None = None,
+) -> Float[NDArray[Any], "..."]:
     """Solve product(x) = target, for a positive semi-definite matrix.
 
     Args:
@@ -190,20 +213,20 @@ def conjugate_gradients(
             diagonal matrix then takes one step.
     """
 
-    def scaled(vector: th.Tensor) -> th.Tensor:
+    def scaled(vector: Array) -> Array:
         return vector if diagonal is None else vector / diagonal
 
-    solution, residual = th.zeros_like(target), target
+    solution, residual = np.zeros_like(target), target
     direction = scaled(residual)
-    size = (residual * direction).sum()
+    size = np.vdot(residual, direction)
     enough = 1e-10 * size
     for _ in range(num_steps):
         if size <= enough:
             break
         image = product(direction)
-        step = size / (direction * image).sum()
+        step = size / np.vdot(direction, image)
         solution, residual = solution + step * direction, residual - step * image
         rest = scaled(residual)
-        before, size = size, (residual * rest).sum()
+        before, size = size, np.vdot(residual, rest)
         direction = rest + size / before * direction
     return solution

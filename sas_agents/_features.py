@@ -22,6 +22,7 @@ from torch.nn.modules.dropout import _DropoutNd
 
 from sas_gym.masks import MASK_KEY
 
+ArrayObs = dict[str, NDArray[Any]]
 TensorObs = dict[str, th.Tensor]
 
 # Layers whose output depends on other samples, or on chance.
@@ -140,7 +141,7 @@ def array_features(
         buffers = features.low, features.width, features.frequencies
         low, width, frequencies = (buffer.cpu().numpy() for buffer in buffers)
         scaled = frequencies / width[:, None]
-        return lambda rows: np.cos((rows - low) @ scaled)
+        return lambda rows: np.cos((rows.astype(np.float32, copy=False) - low) @ scaled)
     if type(features) is Identity:
         return lambda rows: rows.astype(np.float32, copy=False)
     return None

@@ -15,7 +15,7 @@ from stable_baselines3.common.vec_env import VecEnv
 from sas_agents._algorithm import MaskedAlgorithm
 from sas_agents._batch import Batch, keep_freed_memory, rows
 from sas_agents._checks import (
-    check_finite_tensor,
+    check_finite_values,
     check_log_interval,
     checked_timesteps,
 )
@@ -25,21 +25,23 @@ from sas_agents._episodes import EpisodeBuffer
 from sas_agents._estimators import (
     advantages,
     baseline_weights,
-    mean_kl,
+    changed_policy,
     q_bar,
     root_mean_square,
     running_scale,
     unit_scale,
 )
-from sas_agents._masked_ops import log_softmax, mask_bias, sample_softmax
+from sas_agents._masked_ops import sample_softmax
+from sas_agents._networks import LinearNetwork, as_array
 from sas_agents._policies import CnnPolicy, LinearPolicy, MultiInputPolicy, SASPolicy
-from sas_agents._scores import Scores
+from sas_agents._scores import Scores, scores_of
+from sas_gym._types import NDArray
 from sas_gym.masks import MASK_KEY
 
 # Share of the square of the returns' scale that a rollout replaces.
 SCALE_RATE = 0.1
 # Samples of a rollout, at most twice as many, on which the policy's change is measured.
-MEASURED_CHANGES = 1024
+MEASURED_CHANGES = 512
 # Steps of one environment after which an episode is taken for one that never ends: more
 # than the longest of Atari.
 MAX_EPISODE_STEPS = 10_000
@@ -156,8 +158,7 @@ class PolicyGradientAlgorithm(MaskedAlgorithm, OnPolicyAlgorithm):
         keep_freed_memory()
         if self.whole_episodes and self.env is not None:
             self._warnings.of_endless_episodes(self.env)
-        self.baseline_weights = self.baseline_weights.to(self.device)
-        if self.critic_learning_rate is None and not self.policy.value_net.is_matrix:
+        if self.critic_learning_rate is None and not self.policy.is_matrix:
             self.critic_learning_rate = NETWORK_CRITIC_RATE
         if self.critic_learning_rate is not None:
             self.critic_lr_schedule = FloatSchedule(self.critic_learning_rate)
@@ -240,36 +241,43 @@ class PolicyGradientAlgorithm(MaskedAlgorithm, OnPolicyAlgorithm):
         callback.on_rollout_end()
         return True
 
+    # What overflows is found by the checks, which say what to do about it.
+    @np.errstate(all="ignore")
     def train(self) -> None:
         """Update policy, critics and baseline weights from the last rollout."""
         self.policy.set_training_mode(True)
         batch, scores = self._batch()
-        norms, measured = scores.norms(batch.action_mask)
+        norms, measured = scores.norms()
         record_variance(self.logger, batch, scores, norms, measured)
         self._set_rates()
-        self._update_policy(batch, scores, norms)
+        kl = self._update_policy(batch, scores, norms)
         self._fit_critics(batch)
         if self.adapt_weights:
             best = baseline_weights(
                 norms, batch.returns[measured], batch.baselines[measured], self.ridge
             )
             kept = self.weight_decay ** self.rollout_buffer.num_episodes()
-            self.baseline_weights = kept * self.baseline_weights + (1 - kept) * best
-        record_rollout(self.logger, batch, self.baseline_weights)
+            mixed = kept * as_array(self.baseline_weights) + (1 - kept) * best
+            self.baseline_weights = th.from_numpy(mixed.astype(np.float32))
+        record_rollout(self.logger, batch, scores, as_array(self.baseline_weights))
         self._n_updates += 1
         self.logger.record("train/n_updates", self._n_updates, exclude="tensorboard")
         self.logger.record("train/return_scale", self.return_scale)
-        kl = self._kl(batch)
         self.logger.record("train/kl", kl)
         self._warnings.of_update(batch, kl)
 
-    def _update_policy(self, batch: Batch, scores: Scores, norms: th.Tensor) -> None:
+    def _update_policy(
+        self, batch: Batch, scores: Scores, norms: NDArray[Any]
+    ) -> float:
         """Take the algorithm's own steps on a rollout.
 
         Args:
             batch: The rollout.
             scores: Its scores.
             norms: The norms of these, or of a share of them.
+
+        Returns:
+            The KL divergence of the policy from the one that played.
         """
         raise NotImplementedError
 
@@ -277,58 +285,54 @@ class PolicyGradientAlgorithm(MaskedAlgorithm, OnPolicyAlgorithm):
         """Return the last rollout with returns and advantages, and its scores."""
         buffer, policy = self.rollout_buffer, self.policy
         obs, actions = buffer.observations(), buffer.actions()
-        inputs, mask = policy.encode(obs), obs[MASK_KEY]
-        bias = mask_bias(mask)
-        scores = Scores(policy.actor, inputs, bias, actions)
-        with th.no_grad():
-            v = policy.value_net(inputs)[:, 0]
-            q = q_bar(policy.q_net(inputs), scores.probs)
-            self._check_values(v, q)
-            returns = self._returns(v)
-        check_finite_tensor(
+        inputs = policy.inputs(obs)
+        scores = scores_of(policy.actor, inputs, obs[MASK_KEY], actions)
+        v = policy.value_net.outputs(inputs)[:, 0]
+        q = q_bar(policy.q_net.outputs(inputs), scores.probs)
+        self._check_values(v, q)
+        returns = self._returns(v)
+        check_finite_values(
             "the returns are", returns, self.num_timesteps, "check the rewards"
         )
-        baselines = th.stack([v, q], dim=1)
+        baselines = np.stack([v, q], axis=1)
         if self.normalize:
-            baselines = baselines * self._rescale(returns)
-            returns = returns / (self.return_scale or 1.0)
+            baselines *= self._rescale(returns)
+            returns /= self.return_scale or 1.0
+        weights = as_array(self.baseline_weights)
         batch = Batch(
             inputs,
-            mask,
-            bias,
             actions,
+            scores.logits,
             scores.probs,
-            scores.log_probs,
             returns,
             baselines,
-            advantages(returns, baselines, self.baseline_weights),
+            advantages(returns, baselines, weights),
         )
         return batch, scores
 
-    def _returns(self, values: th.Tensor) -> th.Tensor:
+    def _returns(self, values: NDArray[Any]) -> NDArray[np.float32]:
         """Return the rollout's returns, for the values of its states."""
         if self.whole_episodes:
             return self.rollout_buffer.returns()
-        cut = self.policy.encode(self.rollout_buffer.cut_observations(self._last_obs))
-        cut_values = self.policy.value_net(cut)[:, 0]
+        cut = self.policy.inputs(self.rollout_buffer.cut_observations(self._last_obs))
+        cut_values = self.policy.value_net.outputs(cut)[:, 0]
         self._check_values(cut_values)
         scale = self.return_scale or 1.0
         return self.rollout_buffer.returns(
-            values.double().cpu().numpy() * scale,
-            cut_values.double().cpu().numpy() * scale,
+            values.astype(np.float64) * scale, cut_values.astype(np.float64) * scale
         )
 
-    def _check_values(self, *values: th.Tensor) -> None:
+    def _check_values(self, *values: NDArray[Any]) -> None:
         """Stop if the critics overflow, before returns are made of their values."""
         for part in values:
-            check_finite_tensor(
+            check_finite_values(
                 "the critics' values are",
                 part,
                 self.num_timesteps,
                 "check the observations",
             )
 
-    def _rescale(self, returns: th.Tensor) -> float:
+    def _rescale(self, returns: NDArray[Any]) -> float:
         """Let the scale follow the returns; return the old scale over the new.
 
         v and q are the scale times a network. Its last layer, which is linear, takes up
@@ -355,31 +359,31 @@ class PolicyGradientAlgorithm(MaskedAlgorithm, OnPolicyAlgorithm):
 
     def _fit_critics(self, batch: Batch) -> None:
         """Fit v and q-bar to the returns, the policy fixed."""
-        policy = self.policy
-        only = th.ones_like(batch.returns)[:, None]
+        v, q = self.policy.value_net, self.policy.q_net
+        only = np.ones((len(batch.returns), 1), dtype=np.float32)
         if self.critic_learning_rate is None:
-            fit_least_squares(policy.value_net, batch.inputs, only, batch.returns)
-            fit_least_squares(policy.q_net, batch.inputs, batch.probs, batch.returns)
+            assert isinstance(v, LinearNetwork)  # others have a rate
+            assert isinstance(q, LinearNetwork)
+            v_errors, q_errors = batch.returns - batch.baselines.T
+            fit_least_squares(v, batch.inputs, only, v_errors)
+            fit_least_squares(q, batch.inputs, batch.probs, q_errors)
             return
         for part in batch.minibatches(self.batch_size, self.n_epochs, self.rng):
             inputs, returns = part.inputs, part.returns
-            optimizer = policy.value_optimizer
-            weights = only[: len(returns)]
-            gradient_step(policy.value_net, optimizer, inputs, weights, returns)
-            optimizer = policy.q_optimizer
-            gradient_step(policy.q_net, optimizer, inputs, part.probs, returns)
+            optimizer = self.policy.value_optimizer
+            gradient_step(v, optimizer, inputs, only[: len(returns)], returns)
+            optimizer = self.policy.q_optimizer
+            gradient_step(q, optimizer, inputs, part.probs, returns)
 
-    def _unit(self, advantage: th.Tensor) -> th.Tensor:
+    def _unit(self, advantage: NDArray[Any]) -> NDArray[Any]:
         """Return advantages in units of their own size, if that is wanted."""
         return unit_scale(advantage) if self.normalize else advantage
 
-    @th.no_grad()
     def _kl(self, batch: Batch) -> float:
         """Return the mean divergence of the policy from the one that played."""
         part = slice(None, None, max(len(batch.actions) // MEASURED_CHANGES, 1))
-        logits = self.policy.actor(rows(batch.inputs, part)) + batch.mask_bias[part]
-        kl = mean_kl(batch.probs[part], batch.log_probs[part], log_softmax(logits))
-        return kl.item()
+        logits = self.policy.actor.outputs(rows(batch.inputs, part))
+        return changed_policy(batch.probs[part], logits - batch.logits[part]).kl
 
     def _get_torch_save_params(self) -> tuple[list[str], list[str]]:
         modules, tensors = super()._get_torch_save_params()

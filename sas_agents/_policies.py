@@ -8,145 +8,36 @@ import torch as th
 from gymnasium import spaces
 from numpy.typing import NDArray
 from stable_baselines3.common.policies import BasePolicy
-from stable_baselines3.common.torch_layers import BaseFeaturesExtractor, create_mlp
+from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from stable_baselines3.common.type_aliases import Schedule
 from stable_baselines3.common.utils import obs_as_tensor
 from torch import nn
 
 from sas_agents._features import (
-    VARYING_LAYERS,
+    ArrayObs,
     FeaturesWithoutMask,
     OneHot,
     TensorObs,
     array_features,
     bare_space,
+    has_fixed_output,
     image_features,
-    is_layers,
     linear_features,
     multi_input_features,
 )
-from sas_agents._masked_ops import chosen_log_probs, is_short_row, mask_out, sample
+from sas_agents._masked_ops import chosen_log_probs, mask_out, sample
+from sas_agents._networks import (
+    LinearNetwork,
+    Network,
+    as_array,
+    check_layers,
+    layers_of,
+)
 from sas_gym.masks import MASK_KEY
 
 # Largest Discrete space whose logits are tabulated once per rollout. With many more
 # states than steps in a rollout (2048), the table would cost more than it saves.
 MAX_TABULATED_STATES = 10_000
-
-
-class Network(nn.Module):
-    """Features of the state, hidden layers, and a linear output layer.
-
-    Args:
-        features: The features extractor.
-        net_arch: Sizes of the hidden layers.
-        activation_fn: Their activation function.
-        output_size: Number of outputs.
-        bias: Whether the layers have biases.
-    """
-
-    def __init__(
-        self,
-        features: BaseFeaturesExtractor,
-        net_arch: list[int],
-        activation_fn: type[nn.Module],
-        output_size: int,
-        bias: bool,
-    ) -> None:
-        super().__init__()
-        self.features = features
-        layers = create_mlp(
-            features.features_dim, output_size, net_arch, activation_fn, with_bias=bias
-        )
-        self.layers = nn.Sequential(*layers)
-        # Whether the features have no parameters, so that they never change.
-        self.has_fixed_features = not list(features.parameters())
-        # Whether the output is linear in such features, or even a matrix times them.
-        self.is_linear = len(layers) == 1 and self.has_fixed_features
-        self.is_matrix = self.is_linear and not bias
-        # So that a policy starts uniform, and values at 0.
-        for parameter in self.output_layer.parameters():
-            nn.init.zeros_(parameter)
-
-    @property
-    def output_layer(self) -> nn.Linear:
-        """The last layer."""
-        return cast("nn.Linear", self.layers[-1])
-
-    def encode(self, observation: Any) -> Any:
-        """Turn preprocessed observations into what `forward` takes.
-
-        Features that never change are computed here, once per rollout.
-        """
-        return self.features(observation) if self.has_fixed_features else observation
-
-    def forward(self, encoded: Any) -> th.Tensor:
-        """Return one row of outputs per encoded observation."""
-        if is_index(encoded):
-            output = apply_weight(encoded, self.output_layer.weight)
-            bias = self.output_layer.bias
-            return output if bias is None else output + bias
-        features = encoded if self.has_fixed_features else self.features(encoded)
-        result: th.Tensor = self.layers(features)
-        return result
-
-    def differentiable(self, encoded: Any) -> th.Tensor:
-        """Return the output for `backward`, with a graph where that needs one."""
-        with th.set_grad_enabled(not self.is_linear):
-            output: th.Tensor = self(encoded)
-            return output
-
-    def backward(
-        self, encoded: Any, output: th.Tensor, output_gradient: th.Tensor
-    ) -> None:
-        """Set the parameters' gradients to those of a loss with this gradient.
-
-        For a linear map that is one matrix product: a graph would cost far more.
-        """
-        if not self.is_linear:
-            self.zero_grad()
-            output.backward(output_gradient)  # type: ignore[no-untyped-call]  # torch's
-            return
-        layer = self.output_layer
-        layer.weight.grad = weight_gradient(encoded, output_gradient, layer.in_features)
-        if layer.bias is not None:
-            layer.bias.grad = output_gradient.sum(dim=0)
-
-
-def is_index(encoded: Any) -> bool:
-    """Return whether one-hot features are given as the indices of their ones."""
-    return isinstance(encoded, th.Tensor) and encoded.dtype == th.long
-
-
-def apply_weight(encoded: th.Tensor, weight: th.Tensor) -> th.Tensor:
-    """Multiply features with a linear map; for one-hot features, pick its columns.
-
-    `index_select` takes a fifth of the time of an index in brackets.
-    """
-    if not is_index(encoded):
-        return encoded @ weight.T
-    if is_short_row(weight.shape[0]):
-        return weight.index_select(1, encoded).T
-    return weight.T.contiguous().index_select(0, encoded)
-
-
-def weight_gradient(
-    encoded: th.Tensor,
-    output_gradient: th.Tensor,
-    num_features: int,
-    square: bool = False,
-) -> th.Tensor:
-    """Return the gradient of a linear map of features, or of their squares.
-
-    It has one row per output.
-    """
-    if is_index(encoded):
-        sums = output_gradient.new_zeros(num_features, output_gradient.shape[1])
-        sums.index_add_(0, encoded, output_gradient)
-    else:
-        # In this order: for many outputs the other one takes three times as long.
-        sums = (encoded**2 if square else encoded).T @ output_gradient
-    # Contiguous: torch's fused optimisers misread a gradient with other strides.
-    return sums.T.contiguous()
 
 
 class SASPolicy(FeaturesWithoutMask, BasePolicy):
@@ -214,49 +105,70 @@ class SASPolicy(FeaturesWithoutMask, BasePolicy):
         self.rng = np.random.default_rng()
         num_actions = int(action_space.n)
         actor_layers, critic_layers = layers_of(self.net_arch)
+        # Whether all three networks are matrices, left to NumPy.
+        self.is_matrix = not (actor_layers or critic_layers or self.bias)
         self.actor = self._network(num_actions, actor_layers)
         self.value_net = self._network(1, critic_layers)
         self.q_net = self._network(num_actions, critic_layers)
         check_layers(self.actor)
+        bare = bare_space(observation_space)
+        self._array_features = array_features(self.actor.features, bare)
         self.optimizer = self._optimizer(self.actor)
         self.value_optimizer = self._optimizer(self.value_net)
         self.q_optimizer = self._optimizer(self.q_net)
 
     def _network(self, output_size: int, layers: list[int]) -> Network:
         features = self.make_features_extractor()
+        self.is_matrix = self.is_matrix and has_fixed_output(features)
+        if self.is_matrix:
+            return LinearNetwork(features, output_size)
         return Network(features, layers, self.activation_fn, output_size, self.bias)
 
     def _optimizer(self, network: Network) -> th.optim.Optimizer:
         make: Callable[..., th.optim.Optimizer] = self.optimizer_class
         return make(network.parameters(), lr=1.0, **self.optimizer_kwargs)
 
+    def set_training_mode(self, mode: bool) -> None:
+        """Set the mode; matrices are the same in both."""
+        if not self.is_matrix:
+            super().set_training_mode(mode)
+
     @th.no_grad()
-    def logits_fn(self) -> Callable[[dict[str, NDArray[Any]]], NDArray[Any]]:
+    def logits_fn(self) -> Callable[[ArrayObs], NDArray[Any]]:
         """Return a function from observations to logits, valid until the next update.
 
         For a Discrete observation space it looks them up in a table: the network sees
-        each state once. A matrix times features that NumPy can compute is left to it,
-        as torch takes ten times as long for one row.
+        each state once.
         """
         space = bare_space(self.observation_space)
         if isinstance(space, spaces.Discrete) and space.n <= MAX_TABULATED_STATES:
             table = self._logits({"observation": np.arange(space.n)})
-            return lambda obs: table[obs["observation"].reshape(-1)]
-        features = array_features(self.actor.features, space)
-        if features is None or not self.actor.is_matrix:
+            return lambda obs: table.take(obs["observation"].reshape(-1), axis=0)
+        features = self._array_features
+        if features is None or not isinstance(self.actor, LinearNetwork):
             return self._logits
-        weight = self.actor.output_layer.weight.cpu().numpy().T.copy()
+        weight = self.actor.weight.T.copy()
         return lambda obs: features(obs["observation"]) @ weight
 
-    @th.no_grad()
-    def _logits(self, obs: dict[str, NDArray[Any]]) -> NDArray[Any]:
-        tensors = cast("TensorObs", obs_as_tensor(obs, self.device))
-        logits: NDArray[Any] = self.actor(self.encode(tensors)).cpu().numpy()
-        return logits
+    def _logits(self, obs: ArrayObs) -> NDArray[Any]:
+        return self.actor.outputs(self.inputs(obs))
+
+    def inputs(self, obs: ArrayObs) -> Any:
+        """Return what the three networks take of observations, without the mask.
+
+        Linear ones take arrays: features, or the indices of their ones where they are
+        one-hot. Others take tensors.
+        """
+        if self.is_matrix and isinstance(self.actor.features, OneHot):
+            return obs["observation"].reshape(-1)
+        if self.is_matrix and self._array_features is not None:
+            return self._array_features(obs["observation"])
+        encoded = self.encode(cast("TensorObs", obs_as_tensor(obs, self.device)))
+        return as_array(encoded) if self.is_matrix else encoded
 
     def encode(self, obs: TensorObs) -> Any:
-        """Return what the three networks take of observations, without the mask."""
-        if self.actor.is_linear and isinstance(self.actor.features, OneHot):
+        """Return what predictions take of observations, without the mask."""
+        if self.is_matrix and isinstance(self.actor.features, OneHot):
             return obs["observation"].reshape(-1).long()
         with th.no_grad():
             return self.actor.encode(self.preprocess(obs))
@@ -301,35 +213,6 @@ class SASPolicy(FeaturesWithoutMask, BasePolicy):
             "optimizer_class": self.optimizer_class,
             "optimizer_kwargs": self.optimizer_kwargs,
         }
-
-
-def check_layers(network: Network) -> None:
-    """Reject layers with which a sample's score is not a function of the sample."""
-    for module in network.modules():
-        if isinstance(module, VARYING_LAYERS):
-            raise ValueError(
-                f"{type(module).__name__} makes the score of a sample depend on other "
-                "samples or on chance: use LayerNorm or GroupNorm, or leave it out"
-            )
-
-
-def layers_of(net_arch: Any) -> tuple[list[int], list[int]]:
-    """Return the hidden layers of the actor and of the critics.
-
-    Raises:
-        ValueError: If it is neither a list of sizes nor SB3's dict of two.
-    """
-    by_network = net_arch
-    if not isinstance(net_arch, dict):
-        by_network = {"pi": net_arch, "vf": net_arch}
-    if by_network.keys() != {"pi", "vf"} or not all(
-        map(is_layers, by_network.values())
-    ):
-        raise ValueError(
-            "net_arch must be a list of layer sizes, such as [64, 64], or "
-            f"dict(pi=[64, 64], vf=[64, 64]); got {net_arch!r}"
-        )
-    return list(by_network["pi"]), list(by_network["vf"])
 
 
 class LinearPolicy(SASPolicy):

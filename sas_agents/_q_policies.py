@@ -25,6 +25,7 @@ from sas_agents._features import (
     multi_input_features,
 )
 from sas_agents._masked_ops import mask_out
+from sas_agents._networks import as_array
 from sas_gym.masks import MASK_KEY
 
 
@@ -128,12 +129,6 @@ class LinearQNetwork(MaskedQNetwork):
             sums.index_add_(0, columns, weights[:, None] * features)
         self.weight.grad = sums.to(self.weight.device)
         return 0.5 * float(np.square(error).mean())
-
-
-def as_array(tensor: th.Tensor) -> NDArray[Any]:
-    """Return a tensor as an array, which shares its memory where that can be."""
-    array: NDArray[Any] = tensor.detach().cpu().numpy()
-    return array
 
 
 class SASQPolicy(FeaturesWithoutMask, DQNPolicy):

@@ -2,17 +2,22 @@
 
 from typing import Any
 
+import numpy as np
 import torch as th
 from stable_baselines3.common.type_aliases import GymEnv, Schedule
 from stable_baselines3.common.utils import FloatSchedule, explained_variance
 from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
 from sas_agents._batch import Batch
-from sas_agents._estimators import conjugate_gradients
+from sas_agents._estimators import conjugate_gradients, root_mean_square
+from sas_agents._networks import as_array
 from sas_agents._on_policy import PolicyGradientAlgorithm
 from sas_agents._policies import SASPolicy
 from sas_agents._scores import Scores
+from sas_gym._types import Array, NDArray
 
+# Default steps on w.
+LINEAR_W_STEPS, NETWORK_W_STEPS = 6, 10
 # A step may change the policy by so much more than it should before it is halved, and
 # so often.
 KL_TOLERANCE = 1.5
@@ -61,7 +66,8 @@ class SASNPG(PolicyGradientAlgorithm):
             policy needs none, as least squares fit its critics.
         w_learning_rate: Rate of plain gradient steps on w, as in the paper. Default:
             conjugate gradients.
-        w_steps: Number of steps on w after a rollout.
+        w_steps: Number of steps on w after a rollout. Default: 6 for a linear policy,
+            whose steps are scaled by the diagonal of its equation, 10 for networks.
         w_memory: Share of w from which the fit to a rollout starts.
         damping: Diagonal term of the equation of w, relative to its diagonal's mean.
         whole_episodes: Whether a rollout consists of the whole episodes that start in
@@ -98,7 +104,7 @@ class SASNPG(PolicyGradientAlgorithm):
         gae_lambda: float | None = None,
         critic_learning_rate: float | Schedule | None = None,
         w_learning_rate: float | Schedule | None = None,
-        w_steps: int = 10,
+        w_steps: int | None = None,
         w_memory: float = 0.0,
         damping: float = 1.0,
         whole_episodes: bool = False,
@@ -117,6 +123,8 @@ class SASNPG(PolicyGradientAlgorithm):
         _init_setup_model: bool = True,
     ) -> None:
         self.w_learning_rate = w_learning_rate
+        if w_steps is None:
+            w_steps = LINEAR_W_STEPS if self.is_linear(policy) else NETWORK_W_STEPS
         self.w_steps = w_steps
         self.w_memory = w_memory
         self.damping = damping
@@ -154,60 +162,77 @@ class SASNPG(PolicyGradientAlgorithm):
             self.kl_schedule = FloatSchedule(self.target_kl)
         self.w = th.zeros_like(parameters_to_vector(self.policy.actor.parameters()))
 
-    def _update_policy(self, batch: Batch, scores: Scores, norms: th.Tensor) -> None:
+    def _update_policy(
+        self, batch: Batch, scores: Scores, norms: NDArray[Any]
+    ) -> float:
         advantage = self._unit(batch.advantage)
-        self._fit_w(scores, norms, advantage)
-        fitted = scores.dot(self.w).cpu().numpy()
-        fit = explained_variance(fitted, advantage.cpu().numpy())
+        w = self._fitted_w(scores, norms, advantage)
+        self.w = th.from_numpy(w).to(self.device)
+        fitted, curvature = scores.moments(w)
+        fit = explained_variance(fitted, advantage)
         self.logger.record("train/explained_variance_w", fit)
-        self.logger.record("train/w_norm", self.w.norm().item())
-        self._step(batch, scores)
+        norm = float(np.linalg.norm(w))
+        self.logger.record("train/w_norm", norm)
+        step, kl = self._step(batch, norm, curvature)
+        self.logger.record("train/step_length", step * norm)
+        return kl
 
-    def _fit_w(self, scores: Scores, norms: th.Tensor, advantage: th.Tensor) -> None:
-        """Fit the advantages by psi' w."""
-        size, w = len(advantage), self.w_memory * self.w
+    def _fitted_w(
+        self, scores: Scores, norms: NDArray[Any], advantage: NDArray[Any]
+    ) -> NDArray[Any]:
+        """Return the w for which psi' w fits the advantages."""
+        size = len(advantage)
+        w: NDArray[Any] = self.w_memory * as_array(self.w)
         if self.w_learning_rate is not None:
             rate = self._rate("w_learning_rate", self.w_lr_schedule)
             for _ in range(self.w_steps):
                 error = advantage - scores.dot(w)
                 w = w + rate * scores.weighted_sum(error) / size
-            self.w = w
-            return
+            return w
         # The trace of the scores' second moment, over their number of dimensions.
-        diagonal = self.damping * norms.square().mean() / len(w)
+        damping = self.damping * root_mean_square(norms) ** 2 / len(w)
 
-        def product(vector: th.Tensor) -> th.Tensor:
+        def product(vector: Array) -> Array:
             moment = scores.weighted_sum(scores.dot(vector)) / size
-            return moment + diagonal * vector
+            return moment + damping * vector
 
+        # Without damping there are many solutions, and scaled steps would not lead to
+        # the one in the span of the scores.
+        squares = scores.mean_squares() if damping > 0 else None
+        diagonal = None if squares is None else squares + damping
         gradient = scores.weighted_sum(advantage - scores.dot(w)) / size
-        self.w = w + conjugate_gradients(product, gradient, self.w_steps)
+        w += conjugate_gradients(product, gradient, self.w_steps, diagonal)
+        return w
 
-    def _step(self, batch: Batch, scores: Scores) -> None:
-        """Move the policy along w."""
-        norm, curvature = self.w.norm(), scores.variance(self.w).mean()
-        step = th.zeros(())
+    def _step(self, batch: Batch, norm: float, curvature: float) -> tuple[float, float]:
+        """Move the policy along w.
+
+        Returns:
+            How far, in units of w, and the KL divergence from the policy before.
+        """
         if norm > 0 and self.target_kl is None:
             step = self.lr_schedule(self._current_progress_remaining) / norm
             self._move(step)
-        elif curvature > 0:
-            step = self._step_by_kl(batch, curvature)
-        self.logger.record("train/step_length", (step * norm).item())
+            return step, self._kl(batch)
+        if curvature > 0:
+            return self._step_by_kl(batch, curvature)
+        return 0.0, 0.0
 
-    def _step_by_kl(self, batch: Batch, curvature: th.Tensor) -> th.Tensor:
-        """Step as far as the KL divergence allows; return how far, in units of w."""
+    def _step_by_kl(self, batch: Batch, curvature: float) -> tuple[float, float]:
+        """Step as far as the KL divergence allows; return both."""
         target = self._rate("target_kl", self.kl_schedule)
         theta = parameters_to_vector(self.policy.actor.parameters()).detach()
-        step = (2 * target / curvature).sqrt()
+        step = float(np.sqrt(2 * target / curvature))
         for _ in range(MAX_HALVINGS):
             self._move(step)
-            if self._kl(batch) <= KL_TOLERANCE * target:
+            kl = self._kl(batch)
+            if kl <= KL_TOLERANCE * target:
                 break
             vector_to_parameters(theta, self.policy.actor.parameters())
-            step = step / 2
-        return step
+            step, kl = step / 2, 0.0
+        return step, kl
 
-    def _move(self, step: th.Tensor) -> None:
+    def _move(self, step: float) -> None:
         parameters = list(self.policy.actor.parameters())
         theta = parameters_to_vector(parameters).detach()
         vector_to_parameters(theta + step * self.w, parameters)

@@ -6,11 +6,12 @@ import torch as th
 from stable_baselines3.common.type_aliases import GymEnv, Schedule
 
 from sas_agents._batch import Batch
-from sas_agents._estimators import clipped_gradient, mean_kl
-from sas_agents._masked_ops import log_softmax
+from sas_agents._estimators import changed_policy, clipped_gradient
 from sas_agents._on_policy import PolicyGradientAlgorithm
+from sas_agents._optimizers import take_step
 from sas_agents._policies import SASPolicy
 from sas_agents._scores import Scores
+from sas_gym._types import NDArray
 
 # Default rates of the policy, for Adam, and passes through a rollout.
 LINEAR_RATE, LINEAR_EPOCHS = 0.05, 2
@@ -139,18 +140,21 @@ class SASPG(PolicyGradientAlgorithm):
             _init_setup_model,
         )
 
-    def _update_policy(self, batch: Batch, scores: Scores, norms: th.Tensor) -> None:
+    def _update_policy(
+        self, batch: Batch, scores: Scores, norms: NDArray[Any]
+    ) -> float:
         # The sum over a rollout is divided by the number of steps that it asks for. A
         # constant leaves the direction of its expectation alone; the number of steps
         # that came, which for whole episodes depends on what happened, would not.
         share = len(batch.actions) / (self.n_steps * self.n_envs)
-        batch = batch._replace(advantage=share * self._unit(batch.advantage))
+        scaled = batch._replace(advantage=share * self._unit(batch.advantage))
         num_steps = 0
-        for part in batch.minibatches(self.batch_size, self.n_epochs, self.rng):
+        for part in scaled.minibatches(self.batch_size, self.n_epochs, self.rng):
             if not self._improve(part):
                 break
             num_steps += 1
         self.logger.record("train/policy_steps", num_steps)
+        return self._kl(batch)
 
     def _improve(self, batch: Batch) -> bool:
         """Take a step of the policy on a minibatch, if it is still close enough.
@@ -158,15 +162,13 @@ class SASPG(PolicyGradientAlgorithm):
         Returns:
             Whether a step was taken.
         """
-        actor = self.policy.actor
-        logits = actor.differentiable(batch.inputs)
-        log_probs = log_softmax(logits.detach() + batch.mask_bias)
-        kl = mean_kl(batch.probs, batch.log_probs, log_probs)
-        if self.target_kl is not None and kl > self.target_kl:
+        logits, backward = self.policy.actor.differentiable(batch.inputs)
+        policy = changed_policy(batch.probs, logits - batch.logits)
+        if self.target_kl is not None and policy.kl > self.target_kl:
             return False
-        gradient = clipped_gradient(
-            log_probs, batch.log_probs, batch.actions, batch.advantage, self.clip_range
+        gradient, factors = clipped_gradient(
+            policy, batch.probs, batch.actions, batch.advantage, self.clip_range
         )
-        actor.backward(batch.inputs, logits, gradient / -len(gradient))
-        self.policy.optimizer.step()
+        backward(gradient, factors)
+        take_step(self.policy.optimizer)
         return True

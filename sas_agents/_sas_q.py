@@ -23,13 +23,13 @@ from sas_agents._estimators import root_mean_square, running_scale, td_target
 from sas_agents._exploration import MaskedExploration
 from sas_agents._features import TensorObs
 from sas_agents._masked_ops import best_actions
+from sas_agents._networks import as_array
 from sas_agents._q_policies import (
     CnnQPolicy,
     LinearQPolicy,
     MaskedQNetwork,
     MultiInputQPolicy,
     SASQPolicy,
-    as_array,
 )
 from sas_agents._replay_buffer import FastDictReplayBuffer
 from sas_gym.masks import MASK_KEY
@@ -283,7 +283,7 @@ class SASQ(MaskedExploration, DQN):
     def _target(self, batch: ReplayBufferSamples) -> NDArray[Any]:
         """Return the targets in units of the scale, after it has followed them."""
         if self.normalize and self.target_scale == 0.0:
-            self.target_scale = root_mean_square(batch.rewards)
+            self.target_scale = root_mean_square(as_array(batch.rewards))
         scale = self.target_scale or 1.0
         next_obs = cast("TensorObs", batch.next_observations)
         encoded = self.q_net.encode(next_obs)
@@ -303,7 +303,7 @@ class SASQ(MaskedExploration, DQN):
             next_q,
         )
         if self.normalize and self.target_scale > 0.0:
-            size = root_mean_square(th.from_numpy(target))
+            size = root_mean_square(target)
             target = target * self._rescale(scale * size)
         return target
 

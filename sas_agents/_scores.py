@@ -1,20 +1,30 @@
 """The score of a policy, psi = d log pi / d theta, never stored for all samples."""
 
+from abc import ABC, abstractmethod
 from typing import Any
 
+import numpy as np
 import torch as th
 from jaxtyping import Float, Int, Shaped
 from torch.func import functional_call, grad, jvp, vmap
-from torch.nn import functional as F
 
 from sas_agents._batch import rows
 from sas_agents._masked_ops import (
     chosen_log_probs,
-    exponential,
-    log_softmax,
     masked_log_probs,
+    masked_softmax,
+    row_dots,
 )
-from sas_agents._policies import Network, apply_weight, is_index, weight_gradient
+from sas_agents._networks import (
+    LinearNetwork,
+    Network,
+    apply_weight,
+    as_array,
+    squared,
+    squared_norms,
+    weight_gradient,
+)
+from sas_gym._types import NDArray
 
 # Samples whose scores are held in memory at once: 256 times the actor's parameters, 10
 # MB for the default network of 10,000.
@@ -25,13 +35,173 @@ _MEASURED = 256
 Parameters = dict[str, th.Tensor]
 
 
+class Scores(ABC):
+    """The policy on a batch, and products with its scores.
+
+    A product costs as much as a forward or a backward pass.
+
+    Args:
+        actor: The network of the logits.
+        inputs: Encoded observations.
+        action_mask: The action sets.
+        actions: The actions taken.
+    """
+
+    def __init__(
+        self,
+        actor: Any,
+        inputs: Any,
+        action_mask: Shaped[NDArray[Any], "B A"],
+        actions: Int[NDArray[Any], " B"],
+    ) -> None:
+        self.actor, self.inputs = actor, inputs
+        self.action_mask, self.actions = action_mask, actions
+        self.logits = self._forward()
+        self.probs, self.log_totals = masked_softmax(self.logits, action_mask)
+        # The gradient of log pi with respect to the logits, 1_a - pi.
+        self.residual = -self.probs
+        self.residual[np.arange(len(actions)), actions] += 1
+
+    def dot(self, vector: Float[NDArray[Any], " P"]) -> Float[NDArray[Any], " B"]:
+        """Return the inner product of each sample's score with a vector."""
+        return row_dots(self.residual, self._change_of_logits(vector))
+
+    def moments(
+        self, vector: Float[NDArray[Any], " P"]
+    ) -> tuple[Float[NDArray[Any], " B"], float]:
+        """Return `dot(vector)`, and its mean variance over the policy's actions.
+
+        The latter is vector' F vector, for the Fisher matrix F.
+        """
+        change = self._change_of_logits(vector)
+        change -= row_dots(self.probs, change)[:, None]
+        taken: NDArray[Any] = change[np.arange(len(change)), self.actions]
+        return taken, float(np.vdot(self.probs * change, change)) / len(change)
+
+    @abstractmethod
+    def norms(self) -> tuple[Float[NDArray[Any], " M"], slice]:
+        """Return the norms of scores, and of which samples they are."""
+
+    def mean_squares(self) -> Float[NDArray[Any], " P"] | None:
+        """Return the mean square of each entry of the scores, where that is cheap."""
+        return None
+
+    @abstractmethod
+    def weighted_sum(
+        self, weights: Float[NDArray[Any], " B"]
+    ) -> Float[NDArray[Any], " P"]:
+        """Return the sum over the samples of weight times score."""
+
+    @abstractmethod
+    def _forward(self) -> Float[NDArray[Any], "B A"]:
+        """Return the logits."""
+
+    @abstractmethod
+    def _change_of_logits(
+        self, vector: Float[NDArray[Any], " P"]
+    ) -> Float[NDArray[Any], "B A"]:
+        """Return the logits' derivative along a direction of the parameters."""
+
+
+class LinearScores(Scores):
+    """Scores of a matrix: the outer products of the features and 1_a - pi."""
+
+    actor: LinearNetwork
+
+    def norms(self) -> tuple[Float[NDArray[Any], " M"], slice]:
+        """Return the norms of all scores."""
+        squares = squared_norms(self.inputs) * row_dots(self.residual, self.residual)
+        return np.sqrt(squares), slice(None)
+
+    def mean_squares(self) -> Float[NDArray[Any], " P"]:
+        """Return the mean square of each entry of the scores."""
+        size, num_features = len(self.actions), self.actor.parameter.shape[1]
+        shares = np.full(size, 1 / size, dtype=np.float32)
+        features, residual = squared(self.inputs), self.residual**2
+        product = weight_gradient(features, residual, shares, num_features)
+        return product.reshape(-1)
+
+    def weighted_sum(
+        self, weights: Float[NDArray[Any], " B"]
+    ) -> Float[NDArray[Any], " P"]:
+        """Return the sum over the samples of weight times score."""
+        num_features = self.actor.parameter.shape[1]
+        product = weight_gradient(self.inputs, self.residual, weights, num_features)
+        return product.reshape(-1)
+
+    def _forward(self) -> Float[NDArray[Any], "B A"]:
+        return self.actor.outputs(self.inputs)
+
+    def _change_of_logits(
+        self, vector: Float[NDArray[Any], " P"]
+    ) -> Float[NDArray[Any], "B A"]:
+        num_actions = self.action_mask.shape[1]
+        return apply_weight(self.inputs, vector.reshape(num_actions, -1))
+
+
+class NetworkScores(Scores):
+    """Scores of any network, by torch."""
+
+    actor: Network
+
+    def norms(self) -> tuple[Float[NDArray[Any], " M"], slice]:
+        """Return the norms of a share of the scores: each takes a gradient."""
+        part = slice(None, None, max(len(self.actions) // _MEASURED, 1))
+        inputs, mask = rows(self.inputs, part), self.action_mask[part]
+        return score_norms(self.actor, inputs, mask, self.actions[part]), part
+
+    def weighted_sum(
+        self, weights: Float[NDArray[Any], " B"]
+    ) -> Float[NDArray[Any], " P"]:
+        """Return the sum over the samples of weight times score."""
+        gradient = self._tensor(self.residual * weights[:, None])
+        parameters = list(self.actor.parameters())
+        parts = th.autograd.grad(self._output, parameters, gradient, retain_graph=True)
+        # Gradients of convolutions need not be contiguous.
+        return as_array(th.cat([part.reshape(-1) for part in parts]))
+
+    def _forward(self) -> Float[NDArray[Any], "B A"]:
+        self._output: th.Tensor = self.actor(self.inputs)
+        return as_array(self._output)
+
+    def _change_of_logits(
+        self, vector: Float[NDArray[Any], " P"]
+    ) -> Float[NDArray[Any], "B A"]:
+        at = {name: p.detach() for name, p in self.actor.named_parameters()}
+        parts = th.split(self._tensor(vector), [p.numel() for p in at.values()])
+        direction = {
+            name: part.view_as(p)
+            for (name, p), part in zip(at.items(), parts, strict=True)
+        }
+        product: th.Tensor = jvp(
+            lambda parameters: functional_call(self.actor, parameters, (self.inputs,)),
+            (at,),
+            (direction,),
+        )[1]
+        return as_array(product)
+
+    def _tensor(self, values: NDArray[Any]) -> th.Tensor:
+        return th.as_tensor(values, device=self._output.device)
+
+
+def scores_of(
+    actor: Network,
+    inputs: Any,
+    action_mask: Shaped[NDArray[Any], "B A"],
+    actions: Int[NDArray[Any], " B"],
+) -> Scores:
+    """Return the scores of a policy on a batch; see `Scores`."""
+    kind = LinearScores if isinstance(actor, LinearNetwork) else NetworkScores
+    return kind(actor, inputs, action_mask, actions)
+
+
 def score_norms(
     actor: Network,
     inputs: Any,
-    action_mask: Shaped[th.Tensor, "B A"],
-    actions: Int[th.Tensor, " B"],
-) -> Float[th.Tensor, " B"]:
-    """Norm of each sample's score.
+    action_mask: Shaped[NDArray[Any], "B A"],
+    actions: Int[NDArray[Any], " B"],
+) -> Float[NDArray[Any], " B"]:
+    """Norm of each sample's score, differentiated a chunk of samples at a time.
 
     Args:
         actor: The network of the logits.
@@ -39,40 +209,6 @@ def score_norms(
         action_mask: The action sets.
         actions: The actions taken.
     """
-    if actor.is_linear:
-        return _linear_score_norms(actor, inputs, action_mask, actions)
-    return _any_score_norms(actor, inputs, action_mask, actions)
-
-
-@th.no_grad()
-def _linear_score_norms(
-    actor: Network,
-    inputs: Any,
-    action_mask: Shaped[th.Tensor, "B A"],
-    actions: Int[th.Tensor, " B"],
-) -> Float[th.Tensor, " B"]:
-    """Use that the score is the outer product of the features and 1_a - pi."""
-    probs = exponential(masked_log_probs(actor(inputs), action_mask))
-    residual = F.one_hot(actions, probs.shape[1]) - probs
-    squared = squared_norms(inputs) + (actor.output_layer.bias is not None)
-    norms: th.Tensor = squared.sqrt() * residual.norm(dim=1)
-    return norms
-
-
-def squared_norms(features: Shaped[th.Tensor, "B ..."]) -> Shaped[th.Tensor, " B"]:
-    """Return the squared norm of each sample's features."""
-    if is_index(features):
-        return th.ones_like(features, dtype=th.float32)
-    return (features**2).sum(dim=1)
-
-
-def _any_score_norms(
-    actor: Network,
-    inputs: Any,
-    action_mask: Shaped[th.Tensor, "B A"],
-    actions: Int[th.Tensor, " B"],
-) -> Float[th.Tensor, " B"]:
-    """Differentiate sample by sample, a chunk of them at a time."""
 
     def log_prob(
         parameters: Parameters, one: Any, mask: th.Tensor, action: th.Tensor
@@ -90,108 +226,8 @@ def _any_score_norms(
         return th.stack([part.pow(2).sum() for part in score.values()]).sum()
 
     parameters = {name: p.detach() for name, p in actor.named_parameters()}
+    device = actor.output_layer.weight.device
+    taken = (th.as_tensor(array, device=device) for array in (action_mask, actions))
     by_sample = vmap(squared_norm, in_dims=(None, 0, 0, 0), chunk_size=_CHUNK)
-    squared: th.Tensor = by_sample(parameters, inputs, action_mask, actions)
-    return squared.sqrt()
-
-
-class Scores:
-    """Products with the scores of a batch, which are never stored by sample.
-
-    A product costs as much as a forward or a backward pass; for a linear policy, whose
-    scores are outer products of the features and 1_a - pi, two matrix products.
-
-    Args:
-        actor: The network of the logits.
-        inputs: Encoded observations, a tensor or a dict of them.
-        mask_bias: What removes unavailable actions when it is added to the logits.
-        actions: The actions taken.
-    """
-
-    def __init__(
-        self,
-        actor: Network,
-        inputs: Any,
-        mask_bias: Float[th.Tensor, "B A"],
-        actions: Int[th.Tensor, " B"],
-    ) -> None:
-        self.actor, self.inputs, self.actions = actor, inputs, actions
-        self.parameters = dict(actor.named_parameters())
-        self.is_linear = actor.is_matrix
-        log_probs: th.Tensor
-        with th.set_grad_enabled(not self.is_linear):
-            log_probs = log_softmax(actor(inputs) + mask_bias)
-        self.log_probs = log_probs.detach()
-        self.probs = exponential(self.log_probs)
-        self.chosen = chosen_log_probs(log_probs, actions)
-        # The gradient of log pi with respect to the logits, 1_a - pi.
-        self.residual = -self.probs
-        self.residual[th.arange(len(actions)), actions] += 1
-
-    def dot(self, vector: Float[th.Tensor, " P"]) -> Float[th.Tensor, " B"]:
-        """Return the inner product of each sample's score with a vector."""
-        return (self.residual * self._change_of_logits(vector)).sum(dim=1)
-
-    def variance(self, vector: Float[th.Tensor, " P"]) -> Float[th.Tensor, " B"]:
-        """Return the variance of psi' vector over the policy's actions.
-
-        Its mean over the samples is vector' F vector, for the Fisher matrix F.
-        """
-        change = self._change_of_logits(vector)
-        change = change - (self.probs * change).sum(dim=1, keepdim=True)
-        return (self.probs * change**2).sum(dim=1)
-
-    def norms(
-        self, action_mask: Shaped[th.Tensor, "B A"]
-    ) -> tuple[Float[th.Tensor, " M"], slice]:
-        """Return the norms of the scores, and of which samples they are.
-
-        They are of all samples where that takes no gradient for each.
-        """
-        if self.is_linear:
-            return self.linear_norms(), slice(None)
-        part = slice(None, None, max(len(self.actions) // _MEASURED, 1))
-        inputs, actions = rows(self.inputs, part), self.actions[part]
-        return score_norms(self.actor, inputs, action_mask[part], actions), part
-
-    def linear_norms(self) -> Float[th.Tensor, " B"]:
-        """Return the norm of each sample's score, for a linear policy without a bias.
-
-        The score is the outer product of the features and 1_a - pi.
-        """
-        squares = squared_norms(self.inputs) * (self.residual**2).sum(dim=1)
-        return squares.sqrt()
-
-    def weighted_sum(self, weights: Float[th.Tensor, " B"]) -> Float[th.Tensor, " P"]:
-        """Return the sum over the samples of weight times score."""
-        if self.is_linear:
-            gradient = self.residual * weights[:, None]
-            num_features = self.actor.output_layer.in_features
-            product = weight_gradient(self.inputs, gradient, num_features)
-            return product.reshape(-1)
-        parts = th.autograd.grad(
-            self.chosen, list(self.parameters.values()), weights, retain_graph=True
-        )
-        # Gradients of convolutions need not be contiguous.
-        return th.cat([part.reshape(-1) for part in parts])
-
-    def _change_of_logits(
-        self, vector: Float[th.Tensor, " P"]
-    ) -> Float[th.Tensor, "B A"]:
-        """Return the logits' derivative along a direction of the parameters."""
-        if self.is_linear:
-            return apply_weight(self.inputs, vector.view(self.probs.shape[1], -1))
-        sizes = [p.numel() for p in self.parameters.values()]
-        direction = {
-            name: part.view_as(p)
-            for (name, p), part in zip(
-                self.parameters.items(), th.split(vector, sizes), strict=True
-            )
-        }
-        at = {name: p.detach() for name, p in self.parameters.items()}
-        product: th.Tensor = jvp(
-            lambda parameters: functional_call(self.actor, parameters, (self.inputs,)),
-            (at,),
-            (direction,),
-        )[1]
-        return product
+    squared: th.Tensor = by_sample(parameters, inputs, *taken)
+    return as_array(squared.sqrt())

@@ -10,6 +10,8 @@ Scalar = TypeVar("Scalar", bound=np.generic)
 NDArray = np.ndarray[tuple[Any, ...], np.dtype[Scalar]]
 """An array of any shape."""
 
+# Its name costs nothing where a function inside a function is defined at every call.
+Array = NDArray[Any]
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]

@@ -74,11 +74,24 @@ TESTS: dict[str, list[str]] = {
     "sas_gym/planning/_tabular.py": [f"{GYM}/planning/test_tabular.py", PLANNERS],
     "sas_gym/planning/approximations/_maze.py": APPROXIMATIONS,
     "sas_gym/planning/approximations/_recommender.py": APPROXIMATIONS,
-    "sas_agents/_masked_ops.py": [f"{AGENTS}/test_masked_ops.py"],
+    "sas_agents/_masked_ops.py": [
+        f"{AGENTS}/test_softmax.py",
+        f"{AGENTS}/test_masked_ops.py",
+    ],
     "sas_agents/_estimators.py": [
+        f"{AGENTS}/test_softmax.py",
         f"{AGENTS}/test_estimators.py",
         f"{AGENTS}/test_known_answers.py",
         f"{AGENTS}/test_sas_q.py",
+    ],
+    "sas_agents/_networks.py": [
+        f"{AGENTS}/test_networks.py",
+        f"{AGENTS}/test_policies.py",
+        f"{AGENTS}/test_errors.py",
+    ],
+    "sas_agents/_optimizers.py": [
+        f"{AGENTS}/test_optimizers.py",
+        f"{AGENTS}/test_critics.py",
     ],
 }
 # Survivors that are no faults, by file and by what becomes of a line, and why.

@@ -10,6 +10,7 @@ import torch as th
 from gymnasium import spaces
 from stable_baselines3.common.logger import KVWriter, Logger
 from stable_baselines3.common.vec_env import VecEnv, VecMonitor
+from torch import nn
 from torch.nn.utils import parameters_to_vector
 
 from sas_agents import (
@@ -23,6 +24,8 @@ from sas_agents import (
     MaskedTRPO,
     make_vec_env,
 )
+from sas_agents._features import Identity
+from sas_agents._networks import LinearNetwork, Network
 from sas_gym.masks import MASK_KEY
 
 TAXI = max(name for name in gym.registry if name.startswith("Taxi-v"))
@@ -125,6 +128,11 @@ def assert_same(one: dict[str, th.Tensor], other: dict[str, th.Tensor]) -> None:
     assert differing == []
 
 
+def assert_close(found: Any, expected: Any) -> None:
+    """Assert that arrays are equal by torch's measure for single precision."""
+    np.testing.assert_allclose(found, expected, rtol=1.3e-6, atol=1e-5)
+
+
 def assert_differ(one: dict[str, th.Tensor], other: dict[str, th.Tensor]) -> None:
     """Assert that some tensor differs."""
     assert any(not th.equal(one[name], other[name]) for name in one)
@@ -215,10 +223,31 @@ class MaskInside(Masked):
         return obs, reward, ended, False, {}
 
 
+def linear_network(seed: int, num_features: int = 4, num_outputs: int = 5) -> Any:
+    """Return a random matrix that NumPy multiplies with."""
+    space = spaces.Box(-np.inf, np.inf, (num_features,), np.float32)
+    return _with_random_weights(LinearNetwork(Identity(space), num_outputs), seed)
+
+
+def torch_network(seed: int, net_arch: list[int], bias: bool) -> Any:
+    """Return a random network from 4 features to 5 outputs that torch computes."""
+    space = spaces.Box(-np.inf, np.inf, (4,), np.float32)
+    network = Network(Identity(space), net_arch, nn.Tanh, 5, bias)
+    return _with_random_weights(network, seed)
+
+
+def _with_random_weights(network: Network, seed: int) -> Network:
+    generator = th.Generator().manual_seed(seed)
+    for parameter in network.parameters():
+        nn.init.normal_(parameter, std=0.5, generator=generator)
+    return network
+
+
 def explicit_scores(actor: Any, inputs: Any, mask: Any, actions: Any) -> th.Tensor:
     """Differentiate the log probabilities one by one: one row of psi per sample."""
     rows = []
-    for one, row, action in zip(inputs, mask, actions, strict=True):
+    arrays = map(th.as_tensor, (inputs, mask, actions))
+    for one, row, action in zip(*arrays, strict=True):
         actor.zero_grad()
         logits = actor(one[None])[0]
         available = th.where(row.bool(), logits, -th.inf)

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch as th
 from helpers.agents import (
     all_agents,
     assert_same,
@@ -148,3 +149,36 @@ def test_linear_schedule_is_never_negative(agent):
     model = make_agent(agent, learning_rate=schedule).learn(101)
     assert model.num_timesteps > 101
     assert min(seen) == 0
+
+
+@pytest.mark.parametrize(
+    ("agent", "option", "value"),
+    [
+        (SASPG, "learning_rate", np.float64(0.1)),
+        (SASPG, "critic_learning_rate", np.float64(0.1)),
+        (SASPG, "gamma", np.float64(0.9)),
+        (SASPG, "gae_lambda", np.float64(0.5)),
+        (SASPG, "clip_range", np.float64(0.1)),
+        (SASPG, "target_kl", np.float64(0.01)),
+        (SASPG, "weight_decay", np.float64(0.9)),
+        (SASPG, "ridge", np.float64(0.01)),
+        (SASPG, "batch_size", np.int64(5)),
+        (SASPG, "n_epochs", np.int64(3)),
+        (SASPG, "n_steps", np.int64(8)),
+        (SASNPG, "n_steps", np.int64(8)),
+        (SASNPG, "learning_rate", np.float64(0.1)),
+        (SASNPG, "target_kl", np.float64(0.1)),
+        (SASNPG, "w_learning_rate", np.float64(0.1)),
+        (SASNPG, "w_steps", np.int64(3)),
+        (SASNPG, "w_memory", np.float64(0.5)),
+        (SASNPG, "damping", np.float64(0.1)),
+    ],
+)
+def test_numpy_numbers_are_as_good_as_pythons(agent, option, value):
+    """To the last bit and in single precision: searches draw them with NumPy."""
+    learned = [
+        everything_learned(make_agent(agent, **{option: given}).learn(60))
+        for given in (value, value.item())
+    ]
+    assert {tensor.dtype for tensor in learned[0].values()} == {th.float32}
+    assert_same(*learned)

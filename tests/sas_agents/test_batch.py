@@ -12,31 +12,36 @@ SIZE = 20
 
 def numbered_batch(inputs):
     """A batch in which every entry of a step is its number."""
-    number = th.arange(SIZE)
+    number = np.arange(SIZE)
     column = number[:, None]
-    pairs = column.expand(SIZE, 2)
-    return Batch(inputs, column, column, number, column, column, number, pairs, number)
+    pairs = np.repeat(column, 2, axis=1)
+    return Batch(inputs, number, column, column, number, pairs, number)
 
 
 @pytest.mark.parametrize(
     "inputs",
-    [th.arange(SIZE), {"a": th.arange(SIZE), "b": th.arange(SIZE)}],
-    ids=["tensor", "dict"],
+    [
+        np.arange(SIZE),
+        np.arange(SIZE)[:, None],
+        th.arange(SIZE),
+        {"a": th.arange(SIZE), "b": th.arange(SIZE)},
+    ],
+    ids=["indices", "features", "tensor", "dict"],
 )
 @pytest.mark.parametrize("size", [6, 1, SIZE, 100, None])
 def test_each_step_once_per_pass(inputs, size):
     rng = np.random.default_rng(0)
     parts = list(numbered_batch(inputs).minibatches(size, 3, rng))
-    numbers = th.cat([part.actions for part in parts])
-    assert th.equal(numbers.bincount(), th.full((SIZE,), 3))
+    numbers = np.concatenate([part.actions for part in parts])
+    np.testing.assert_array_equal(np.bincount(numbers), np.full(SIZE, 3))
     if size is not None and size < SIZE:
         assert max(len(part.actions) for part in parts) == size
-        assert not th.equal(numbers[:SIZE], th.arange(SIZE))
+        assert (numbers[:SIZE] != np.arange(SIZE)).any()
     for part in parts:
         first, *others = part
         inside = list(first.values()) if isinstance(first, dict) else [first]
-        for tensor in [*inside, *others]:
-            rows = tensor.reshape(len(part.actions), -1)
+        for values in map(np.asarray, [*inside, *others]):
+            rows = values.reshape(len(part.actions), -1)
             assert (rows == part.actions[:, None]).all()
 
 

@@ -1,6 +1,7 @@
 """What is logged is documented, and is what the documentation says."""
 
 import re
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from helpers.agents import (
     make_maze,
     masked_agents,
 )
+from stable_baselines3.common.utils import obs_as_tensor
 from stable_baselines3.common.vec_env import DummyVecEnv, VecMonitor
 from tensorboard.backend.event_processing import event_accumulator
 from torch.nn.utils import parameters_to_vector
@@ -61,7 +63,8 @@ def rollout(agent, **options):
     model.learn(100)
     _, callback = model._setup_learn(1)
     model.collect_rollouts(model.env, callback, model.rollout_buffer, model.n_steps)
-    obs, actions = model.rollout_buffer.observations(), model.rollout_buffer.actions()
+    actions = model.rollout_buffer.actions()
+    obs: Any = obs_as_tensor(model.rollout_buffer.observations(), model.device)
     inputs, mask = model.policy.encode(obs), obs[MASK_KEY]
     psi = explicit_scores(model.policy.actor, inputs, mask, actions)
     weights = model.policy.actor(inputs).detach().exp() * mask
@@ -69,7 +72,7 @@ def rollout(agent, **options):
     with th.no_grad():
         v = model.policy.value_net(inputs)[:, 0]
         q_bar = (probs * model.policy.q_net(inputs)).sum(dim=1)
-        returns = model._returns(v)
+        returns = th.as_tensor(model._returns(v.numpy()))
     # In the units that the update is going to have.
     old = model.return_scale
     scale = np.sqrt(0.9 * old**2 + 0.1 * float((returns**2).mean()))

@@ -1,10 +1,10 @@
 """Agents stay inside the action set, whatever the logits."""
 
-import math
 from typing import Any
 
 import numpy as np
 import pytest
+import scipy.special
 import torch as th
 from gymnasium import spaces
 from helpers.statistical import assert_frequencies
@@ -13,20 +13,18 @@ from hypothesis import strategies as st
 from stable_baselines3.common.utils import obs_as_tensor
 
 from sas_agents import SASNPG, SASPG, SASQ, make_vec_env
-from sas_agents._estimators import entropy
+from sas_agents._estimators import mean_entropy
 from sas_agents._masked_ops import (
     best_actions,
     chosen_log_probs,
-    exponential,
-    log_softmax,
     mask_bias,
     mask_out,
     masked_log_probs,
+    masked_softmax,
     sample,
     sample_softmax,
 )
-from sas_agents._policies import apply_weight
-from sas_agents._scores import Scores, score_norms
+from sas_agents._scores import score_norms, scores_of
 from sas_gym.masks import MASK_KEY, masked_space
 
 NUM_ROWS = 4
@@ -127,29 +125,44 @@ def test_q_policy_never_chooses_unavailable_action(name, case):
     np.testing.assert_array_equal(logits[greedy], best_available(logits, masks))
 
 
-def test_masked_softmax_is_the_papers():
-    logits = th.tensor([[1.0, 2.0, 3.0], [0.5, -1.0, 9.0]])
-    mask = th.tensor([[1, 0, 1], [1, 1, 0]])
-    weights = logits.exp() * mask
-    expected = weights / weights.sum(dim=1, keepdim=True)
-    th.testing.assert_close(masked_log_probs(logits, mask).exp(), expected)
+def log_probs_by_torch(logits, masks):
+    found = masked_log_probs(th.as_tensor(logits), th.as_tensor(masks))
+    return found.exp().numpy()
 
 
-def test_softmax_shifts_by_best_available_logit():
+def probs_by_numpy(logits, masks):
+    return masked_softmax(logits, masks)[0]
+
+
+both_softmaxes = pytest.mark.parametrize(
+    "softmax", [log_probs_by_torch, probs_by_numpy]
+)
+
+
+@both_softmaxes
+def test_masked_softmax_is_the_papers(softmax):
+    logits = np.array([[1.0, 2.0, 3.0], [0.5, -1.0, 9.0]], np.float32)
+    mask = np.array([[1, 0, 1], [1, 1, 0]])
+    weights = np.exp(logits.astype(float)) * mask
+    expected = weights / weights.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(softmax(logits, mask), expected, rtol=1.3e-6)
+
+
+@both_softmaxes
+def test_softmax_shifts_by_best_available_logit(softmax):
     """Shifted by the best of all, both available ones would underflow to 0."""
-    log_probs = masked_log_probs(
-        th.tensor([[1e30, -1e30, -1e30]]), th.tensor([[0, 1, 1]])
-    )
-    th.testing.assert_close(log_probs.exp(), th.tensor([[0.0, 0.5, 0.5]]))
+    logits = np.array([[1e30, -1e30, -1e30]], np.float32)
+    assert softmax(logits, np.array([[0, 1, 1]])).tolist() == [[0.0, 0.5, 0.5]]
 
 
+@both_softmaxes
 @given(case=cases())
-def test_probabilities_sum_to_one_inside_set(case):
-    logits, masks = map(th.as_tensor, case)
-    probs = masked_log_probs(logits.expand(masks.shape), masks).exp()
-    assert probs.isfinite().all()
+def test_probabilities_sum_to_one_inside_set(softmax, case):
+    logits, masks = case
+    probs = softmax(np.tile(logits, (NUM_ROWS, 1)), masks)
+    assert np.isfinite(probs).all()
     assert (probs[masks == 0] == 0).all()
-    np.testing.assert_allclose(probs.double().sum(dim=1), 1.0, rtol=1e-5)
+    np.testing.assert_allclose(probs.sum(axis=1, dtype=float), 1.0, rtol=1e-5)
 
 
 @pytest.mark.parametrize("dtype", [th.int8, th.bool, th.float32, th.int64])
@@ -161,52 +174,26 @@ def test_mask_out_leaves_available_values_as_they_are(dtype):
     assert th.equal(mask_out(values, mask.to(dtype)), expected)
 
 
-def test_exponential_equals_that_of_math():
-    """Of log probabilities to single precision, and exactly 0 for the masked ones."""
-    logs = [0.0, -1e-7, -0.3, -1.0, -20.0, -80.0]
-    found = exponential(th.tensor([logs]))[0].tolist()
-    assert found == pytest.approx([math.exp(x) for x in logs], rel=2e-5, abs=0)
-    assert exponential(th.tensor([[-1e38, -th.inf, -1e30]])).tolist() == [[0, 0, 0]]
-
-
+@both_softmaxes
 @given(case=cases())
-def test_equal_logits_are_equally_likely(case):
-    logits, masks = map(th.as_tensor, case)
-    best = mask_out(logits.expand(masks.shape), masks)
-    best = best == best.amax(dim=1, keepdim=True)
-    probs = masked_log_probs(logits.expand(masks.shape), masks).exp()
-    for row, is_best in zip(probs, best, strict=True):
-        assert (row[is_best] == row[is_best][0]).all()
-        assert row[is_best][0] == row.max()
-
-
-@pytest.mark.parametrize("num_actions", [1, 5, 15, 16, 40])
-def test_rows_of_every_length_have_torchs_softmax_and_gradient(num_actions):
-    logits = th.randn(30, num_actions, requires_grad=True)
-    weights = th.randn(30, num_actions)
-    expected = logits.log_softmax(dim=-1)
-    th.testing.assert_close(log_softmax(logits), expected)
-    gradients = [
-        th.autograd.grad((weights * each).sum(), logits)
-        for each in (log_softmax(logits), expected)
-    ]
-    th.testing.assert_close(*gradients)
-
-
-@pytest.mark.parametrize("num_outputs", [1, 5, 16, 40])
-def test_indices_are_one_hot_features(num_outputs):
-    weight, index = th.randn(num_outputs, 7), th.randint(0, 7, (30,))
-    one_hot = th.nn.functional.one_hot(index, 7).float()
-    th.testing.assert_close(apply_weight(index, weight), one_hot @ weight.T)
+def test_equal_logits_are_equally_likely(softmax, case):
+    logits, masks = case
+    probs = softmax(np.tile(logits, (NUM_ROWS, 1)), masks)
+    best = best_available(logits, masks)
+    for row, mask, highest in zip(probs, masks, best, strict=True):
+        of_best = row[(mask == 1) & (logits == highest)]
+        assert (of_best == row.max()).all()
 
 
 @given(case=cases())
 def test_entropy_bounds(case):
-    logits, masks = map(th.as_tensor, case)
-    log_probs = log_softmax(logits.expand(masks.shape) + mask_bias(masks))
-    found = entropy(exponential(log_probs), log_probs)
-    assert (found >= -1e-6).all()
-    assert (found <= masks.sum(dim=1).log() + 1e-3).all()
+    logits, masks = case
+    for mask in masks[:, None]:
+        probs, log_totals = masked_softmax(logits[None], mask)
+        found = mean_entropy(logits[None], probs, log_totals)
+        # A difference of two numbers that are as large as the available logits are.
+        rounding = 1e-5 * np.abs(logits[mask[0] == 1]).max()
+        assert -1e-6 - rounding <= found <= np.log(mask.sum()) + 1e-3 + rounding
 
 
 @every_policy
@@ -224,12 +211,16 @@ def test_no_nan_in_gradients(name, case):
     assert log_probs[obs[MASK_KEY] == 1].isfinite().all()
     chosen_log_probs(log_probs, actions).sum().backward()
     assert all(p.grad.isfinite().all() for p in actor.parameters())
-    norms = score_norms(actor, inputs, obs[MASK_KEY], actions)
-    assert norms.isfinite().all()
-    scores = Scores(actor, inputs, mask_bias(obs[MASK_KEY]), actions)
-    ones = th.ones(sum(p.numel() for p in actor.parameters()))
-    assert scores.dot(ones).isfinite().all()
-    assert scores.variance(ones).isfinite().all()
+    norms = score_norms(actor, inputs, masks, actions.numpy())
+    assert np.isfinite(norms).all()
+    arrays = policy.inputs(observations(name, masks))
+    scores = scores_of(actor, arrays, masks, actions.numpy())
+    ones = np.ones(sum(p.numel() for p in actor.parameters()), np.float32)
+    assert np.isfinite(scores.norms()[0]).all()
+    assert np.isfinite(scores.dot(ones)).all()
+    dots, variance = scores.moments(ones)
+    assert np.isfinite([*dots, variance]).all()
+    assert np.isfinite(scores.weighted_sum(np.ones(NUM_ROWS, np.float32))).all()
 
 
 @every_policy
@@ -315,17 +306,11 @@ def test_huge_logits_survive_saving_and_training(agent, tmp_path):
     assert not any(p.isnan().any() for p in loaded.policy.parameters())
 
 
-def test_log_softmax_of_short_rows_lies_in_columns():
-    """Which torch goes through faster; that of long rows lies in rows."""
-    assert log_softmax(th.zeros(3, 4)).T.is_contiguous()
-    assert log_softmax(th.zeros(3, 100)).is_contiguous()
-
-
 def test_mask_bias_removes_unavailable_actions():
     """Added to the logits it leaves a softmax of the available ones, without NaN."""
-    mask = th.tensor([[1, 0, 1], [0, 1, 0]])
-    logits = th.tensor([[0.0, 1e30, 0.0], [5.0, 0.0, 5.0]])
-    probs = (logits + mask_bias(mask)).softmax(dim=-1)
+    mask = np.array([[1, 0, 1], [0, 1, 0]])
+    logits = np.array([[0.0, 1e30, 0.0], [5.0, 0.0, 5.0]], np.float32)
+    probs = scipy.special.softmax(logits + mask_bias(mask), axis=1)
     assert probs.tolist() == [[0.5, 0.0, 0.5], [0.0, 1.0, 0.0]]
     # Small differences between the available ones are not lost.
     assert mask_bias(mask)[mask == 1].tolist() == [0.0] * 3

@@ -10,9 +10,8 @@ import pytest
 from gymnasium.utils.env_checker import data_equivalence
 from helpers.agents import make_agent
 from helpers.vec_envs import masks_of, play
-from stable_baselines3.common.vec_env import (
-    VecMonitor,
-)
+from stable_baselines3.common.base_class import BaseAlgorithm
+from stable_baselines3.common.vec_env import VecMonitor
 
 from sas_agents import SASPG, VectorEnvAdapter, make_vec_env
 from sas_agents._vec_infos import EpisodeMonitor, truncated_envs
@@ -139,3 +138,25 @@ def test_statistics_keep_the_last_episodes(as_list):
     assert [episode["r"] for episode in model.ep_info_buffer] == [1, 2, 3]
     model._update_info_buffer(ended, np.array([True, False, False, False]))
     assert [episode["r"] for episode in model.ep_info_buffer] == [2, 3, 0]
+
+
+def test_statistics_are_those_of_stable_baselines3():
+    """Of the episodes that have ended, with and without statistics and success."""
+    ours, theirs = (make_agent(SASPG, make_vec_env("SAS/Maze-v0", 5)) for _ in range(2))
+    infos: list[dict[str, Any]] = [
+        {"episode": {"r": 1.0, "l": 2, "t": 0.0}, "is_success": False},
+        {"is_success": True},
+        {},
+        {"episode": None, "is_success": None},
+        {"episode": {"r": 3.0, "l": 4, "t": 0.0}},
+    ]
+    for model in (ours, theirs):
+        model._setup_learn(1)
+    ours._update_info_buffer(infos, np.ones(5, bool))
+    BaseAlgorithm._update_info_buffer(theirs, infos, np.ones(5, bool))
+    assert list(ours.ep_info_buffer) == list(theirs.ep_info_buffer)
+    assert list(ours.ep_success_buffer) == list(theirs.ep_success_buffer)
+    assert len(ours.ep_info_buffer) == len(ours.ep_success_buffer) == 2
+    ours._update_info_buffer(infos)
+    BaseAlgorithm._update_info_buffer(theirs, infos)
+    assert list(ours.ep_success_buffer) == list(theirs.ep_success_buffer)
