@@ -135,12 +135,12 @@ class MaskedAlgorithm(BaseAlgorithm):
         if dones is None:
             super()._update_info_buffer(list(infos))
             return
-        ended = dones.nonzero()[0][-self._stats_window_size :].tolist()
-        if not ended:
+        ended = dones.nonzero()[0]
+        if not ended.size:
             return
         assert self.ep_info_buffer is not None  # set up with the training
         assert self.ep_success_buffer is not None
-        last = [infos[env] for env in ended]
+        last = [infos[env] for env in ended[-self._stats_window_size :].tolist()]
         for buffer, key in (
             (self.ep_info_buffer, "episode"),
             (self.ep_success_buffer, "is_success"),

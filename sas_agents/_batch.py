@@ -6,59 +6,50 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import torch as th
 from jaxtyping import Float, Int
-from numpy.random import Generator
 
 from sas_gym._types import NDArray
 
 
 class Batch(NamedTuple):
-    """Steps to learn from, with their returns in units of the returns' scale."""
+    """Steps to learn from, in random order; returns are in units of their scale."""
 
     inputs: Any
     """Encoded observations without their masks; see `SASPolicy.inputs`."""
     actions: Int[NDArray[Any], " B"]
     """The actions taken."""
-    logits: Float[NDArray[Any], "B A"]
-    """The logits of the policy that took them, of all actions."""
     probs: Float[NDArray[Any], "B A"]
-    """Its probabilities, 0 where the action was unavailable."""
+    """The probabilities of the policy that took them, 0 where one was unavailable."""
     returns: Float[NDArray[Any], " B"]
     """The return of each step."""
     baselines: Float[NDArray[Any], "B K"]
     """v and q-bar, one row per step."""
     advantage: Float[NDArray[Any], " B"]
     """Returns plus the weighted baselines."""
+    logits: Float[NDArray[Any], "B A"] | None
+    """The logits of all actions; None of a matrix, whose change gives theirs."""
 
     def rows(self, index: Any) -> Self:
         """Return some of the steps."""
         return self.__class__(*(rows(values, index) for values in self))
 
-    def minibatches(
-        self, size: int | None, num_epochs: int, rng: Generator
-    ) -> Iterator[Self]:
-        """Go through the steps several times, in minibatches.
-
-        They are shuffled once, so that minibatches are views and not copies: for linear
-        policies to copy them takes as long as to learn from them.
+    def minibatches(self, size: int | None, num_epochs: int) -> Iterator[Self]:
+        """Go through the steps several times, in minibatches, which are views.
 
         Args:
             size: Number of steps of a minibatch; None for all of them.
             num_epochs: Number of passes.
-            rng: Shuffles them.
         """
         count = len(self.actions)
-        if size is None or size >= count:
-            yield from (self for _ in range(num_epochs))
-            return
-        shuffled = self.rows(rng.permutation(count))
-        starts = range(0, count, size)
-        parts = [shuffled.rows(slice(start, start + size)) for start in starts]
+        starts = range(0, count, size or count)
+        parts = [self.rows(slice(start, start + (size or count))) for start in starts]
         for _ in range(num_epochs):
             yield from parts
 
 
 def rows(values: Any, index: slice | NDArray[Any]) -> Any:
-    """Take rows of an array, of a tensor, or of a dict of them."""
+    """Take rows of an array, of a tensor, or of a dict of them; None has none."""
+    if values is None:
+        return None
     if isinstance(values, dict):
         return {key: rows(value, index) for key, value in values.items()}
     if isinstance(values, np.ndarray) and isinstance(index, np.ndarray):

@@ -16,6 +16,7 @@ from sas_agents._networks import (
     LinearNetwork,
     Network,
     apply_weight,
+    multiplied_out,
     squared,
     squared_norms,
     weight_gradient,
@@ -48,18 +49,19 @@ def fit_least_squares(
         errors: What to predict minus what is predicted so far.
     """
     num_features = critic.parameter.shape[1]
+    features = multiplied_out(inputs, num_features)  # once for all sums
     squares, ones = weights**2, np.ones_like(errors)
     sizes = squared_norms(inputs) * row_sums(squares)
     prior = PRIOR_SAMPLES * float(sizes.mean())
 
     def transposed(outputs: Array) -> Array:
-        return weight_gradient(inputs, weights, outputs, num_features)
+        return weight_gradient(features, weights, outputs, num_features)
 
     def product(direction: Array) -> Array:
         change = q_bar(apply_weight(inputs, direction), weights)
         return transposed(change) + prior * direction
 
-    diagonal = weight_gradient(squared(inputs), squares, ones, num_features) + prior
+    diagonal = weight_gradient(squared(features), squares, ones, num_features) + prior
     change = conjugate_gradients(product, transposed(errors), FIT_STEPS, diagonal)
     critic.set_weight(critic.weight + change)
 

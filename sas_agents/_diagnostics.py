@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 from stable_baselines3.common.logger import Logger
-from stable_baselines3.common.utils import explained_variance
 from stable_baselines3.common.vec_env import VecEnv
 
 from sas_agents._batch import Batch
@@ -30,11 +29,15 @@ def record_rollout(
     logger.record("train/entropy", entropy)
     set_size = np.count_nonzero(scores.action_mask) / len(batch.actions)
     logger.record("train/action_set_size", set_size)
+    # Stable-Baselines3's `explained_variance`, in a third of its time.
+    variance = float(batch.returns.var())
     for name, value, weight in zip(
         ("v_hat", "q_bar"), batch.baselines.T, weights.tolist(), strict=True
     ):
-        explained = explained_variance(value, batch.returns)
-        loss = root_mean_square(value - batch.returns) ** 2
+        error = batch.returns - value
+        loss = root_mean_square(error) ** 2
+        unexplained = loss - float(error.mean()) ** 2
+        explained = 1 - unexplained / variance if variance > 0 else np.nan
         logger.record(f"train/loss_{name}", loss)
         logger.record(f"train/explained_variance_{name}", explained)
         logger.record(f"train/weight_{name}", weight)

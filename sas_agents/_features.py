@@ -1,6 +1,7 @@
 """Features of the state alone: the paper's, and how the mask is left out of them."""
 
 from collections.abc import Callable
+from functools import partial
 from itertools import product
 from typing import Any, ClassVar
 
@@ -140,11 +141,23 @@ def array_features(
     if type(features) is FourierBasis:
         buffers = features.low, features.width, features.frequencies
         low, width, frequencies = (buffer.cpu().numpy() for buffer in buffers)
-        scaled = frequencies / width[:, None]
-        return lambda rows: np.cos((rows.astype(np.float32, copy=False) - low) @ scaled)
+        return partial(
+            _fourier, frequencies / width[:, None], low if low.any() else None
+        )
     if type(features) is Identity:
         return lambda rows: rows.astype(np.float32, copy=False)
     return None
+
+
+def _fourier(
+    frequencies: NDArray[Any], low: NDArray[Any] | None, rows: NDArray[Any]
+) -> NDArray[Any]:
+    """Return a Fourier basis; each call counts where there is one environment."""
+    rows = rows.astype(np.float32, copy=False)
+    above = rows if low is None else rows - low
+    # For one row `@` takes twice as long as `dot`.
+    features: NDArray[Any] = np.cos(above.dot(frequencies))
+    return features
 
 
 class FeaturesWithoutMask(BaseModel):

@@ -142,11 +142,12 @@ class LinearNetwork(Network):
         self, encoded: NDArray[Any]
     ) -> tuple[Float[NDArray[Any], "B A"], Backward]:
         """Return the outputs, and a function that sets the matrix's gradient."""
-        return self.outputs(encoded), partial(self._set_gradient, encoded)
+        return self.outputs(encoded), partial(self.set_gradient, encoded)
 
-    def _set_gradient(
+    def set_gradient(
         self, encoded: NDArray[Any], gradient: NDArray[Any], factors: NDArray[Any]
     ) -> None:
+        """Set the matrix's gradient; see `differentiable`."""
         parameter = self.parameter
         product = weight_gradient(encoded, gradient, factors, parameter.shape[1])
         parameter.grad = th.from_numpy(product).to(parameter.device)
@@ -164,7 +165,7 @@ def apply_weight(
     """Multiply features with a linear map; for one-hot features, pick its columns."""
     if encoded.ndim == 1:
         return weight.T.take(encoded, axis=0)
-    product: NDArray[Any] = encoded @ weight.T
+    product: NDArray[Any] = encoded.dot(weight.T)  # `@` takes longer for few
     return product
 
 
@@ -183,19 +184,29 @@ def weight_gradient(
         num_features: Number of features.
     """
     column = factors[:, None]
-    if encoded.ndim == 1 and num_features <= MAX_DENSE_FEATURES:
-        encoded = _identity(num_features).take(encoded, axis=0)
+    encoded = multiplied_out(encoded, num_features)
     if encoded.ndim == 1:
         sums = th.zeros(num_features, output_gradient.shape[1])
         # NumPy's `add.at` takes as long for few outputs, and 8 times as long for 100.
         added = th.from_numpy(output_gradient * column)
-        product = sums.index_add_(0, th.from_numpy(encoded), added).numpy()
-    elif num_features < output_gradient.shape[1]:
-        product = (encoded * column).T @ output_gradient
+        by_feature = sums.index_add_(0, th.from_numpy(encoded), added).numpy()
+        # torch's fused optimisers misread a gradient with other strides.
+        return np.ascontiguousarray(by_feature.T)
+    product: NDArray[Any]
+    if num_features < output_gradient.shape[1]:
+        product = output_gradient.T.dot(encoded * column)
     else:
-        product = encoded.T @ (output_gradient * column)
-    # Contiguous: torch's fused optimisers misread a gradient with other strides.
-    return np.ascontiguousarray(product.T)
+        product = (output_gradient * column).T.dot(encoded)
+    return product
+
+
+def multiplied_out(
+    encoded: Shaped[NDArray[Any], "B ..."], num_features: int
+) -> Shaped[NDArray[Any], "B ..."]:
+    """Return features with their zeros, if they are indices of ones and few."""
+    if encoded.ndim > 1 or num_features > MAX_DENSE_FEATURES:
+        return encoded
+    return _identity(num_features).take(encoded, axis=0)
 
 
 @lru_cache

@@ -31,7 +31,7 @@ from sas_agents._estimators import (
     running_scale,
     unit_scale,
 )
-from sas_agents._masked_ops import sample_softmax
+from sas_agents._masked_ops import gumbel_noise, sample_softmax
 from sas_agents._networks import LinearNetwork, as_array
 from sas_agents._policies import CnnPolicy, LinearPolicy, MultiInputPolicy, SASPolicy
 from sas_agents._scores import Scores, scores_of
@@ -219,9 +219,11 @@ class PolicyGradientAlgorithm(MaskedAlgorithm, OnPolicyAlgorithm):
             self._last_obs = env.reset()
             self._check_reset(self._last_obs)
         logits_of = self.policy.logits_fn()
+        shape = env.num_envs, int(self.policy.action_space.n)
+        noise = gumbel_noise(shape, self.rng)
         while not rollout_buffer.is_complete:
             logits, masks = logits_of(self._last_obs), self._last_obs[MASK_KEY]
-            actions = sample_softmax(logits, masks, self.rng)
+            actions = sample_softmax(logits, masks, next(noise))
             new_obs, rewards, dones, infos = env.step(actions)
             self.num_timesteps += env.num_envs
             callback.update_locals(locals())
@@ -284,13 +286,18 @@ class PolicyGradientAlgorithm(MaskedAlgorithm, OnPolicyAlgorithm):
     def _batch(self) -> tuple[Batch, Scores]:
         """Return the last rollout with returns and advantages, and its scores."""
         buffer, policy = self.rollout_buffer, self.policy
-        obs, actions = buffer.observations(), buffer.actions()
+        actions = buffer.actions()
+        # Shuffled before anything large is made of them.
+        order = self.rng.permutation(len(actions))
+        obs, actions = rows(buffer.observations(), order), actions.take(order)
         inputs = policy.inputs(obs)
         scores = scores_of(policy.actor, inputs, obs[MASK_KEY], actions)
         v = policy.value_net.outputs(inputs)[:, 0]
         q = q_bar(policy.q_net.outputs(inputs), scores.probs)
         self._check_values(v, q)
-        returns = self._returns(v)
+        in_time = np.empty_like(v)
+        in_time[order] = v
+        returns = self._returns(in_time)[order]
         check_finite_values(
             "the returns are", returns, self.num_timesteps, "check the rewards"
         )
@@ -302,16 +309,16 @@ class PolicyGradientAlgorithm(MaskedAlgorithm, OnPolicyAlgorithm):
         batch = Batch(
             inputs,
             actions,
-            scores.logits,
             scores.probs,
             returns,
             baselines,
             advantages(returns, baselines, weights),
+            None if policy.is_matrix else scores.logits,
         )
         return batch, scores
 
     def _returns(self, values: NDArray[Any]) -> NDArray[np.float32]:
-        """Return the rollout's returns, for the values of its states."""
+        """Return the rollout's returns, for the values of its states, both in time."""
         if self.whole_episodes:
             return self.rollout_buffer.returns()
         cut = self.policy.inputs(self.rollout_buffer.cut_observations(self._last_obs))
@@ -368,7 +375,7 @@ class PolicyGradientAlgorithm(MaskedAlgorithm, OnPolicyAlgorithm):
             fit_least_squares(v, batch.inputs, only, v_errors)
             fit_least_squares(q, batch.inputs, batch.probs, q_errors)
             return
-        for part in batch.minibatches(self.batch_size, self.n_epochs, self.rng):
+        for part in batch.minibatches(self.batch_size, self.n_epochs):
             inputs, returns = part.inputs, part.returns
             optimizer = self.policy.value_optimizer
             gradient_step(v, optimizer, inputs, only[: len(returns)], returns)
@@ -379,11 +386,13 @@ class PolicyGradientAlgorithm(MaskedAlgorithm, OnPolicyAlgorithm):
         """Return advantages in units of their own size, if that is wanted."""
         return unit_scale(advantage) if self.normalize else advantage
 
-    def _kl(self, batch: Batch) -> float:
+    @th.no_grad()
+    def _kl(self, batch: Batch, scores: Scores) -> float:
         """Return the mean divergence of the policy from the one that played."""
-        part = slice(None, None, max(len(batch.actions) // MEASURED_CHANGES, 1))
-        logits = self.policy.actor.outputs(rows(batch.inputs, part))
-        return changed_policy(batch.probs[part], logits - batch.logits[part]).kl
+        every = max(len(batch.actions) // MEASURED_CHANGES, 1)
+        measured = batch.rows(slice(None, None, every))
+        change, _ = scores.change(measured)
+        return changed_policy(measured.probs, change).kl
 
     def _get_torch_save_params(self) -> tuple[list[str], list[str]]:
         modules, tensors = super()._get_torch_save_params()

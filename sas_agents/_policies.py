@@ -148,7 +148,7 @@ class SASPolicy(FeaturesWithoutMask, BasePolicy):
         if features is None or not isinstance(self.actor, LinearNetwork):
             return self._logits
         weight = self.actor.weight.T.copy()
-        return lambda obs: features(obs["observation"]) @ weight
+        return lambda obs: features(obs["observation"]).dot(weight)
 
     def _logits(self, obs: ArrayObs) -> NDArray[Any]:
         return self.actor.outputs(self.inputs(obs))

@@ -173,7 +173,7 @@ class SASNPG(PolicyGradientAlgorithm):
         self.logger.record("train/explained_variance_w", fit)
         norm = float(np.linalg.norm(w))
         self.logger.record("train/w_norm", norm)
-        step, kl = self._step(batch, norm, curvature)
+        step, kl = self._step(batch, scores, norm, curvature)
         self.logger.record("train/step_length", step * norm)
         return kl
 
@@ -204,7 +204,9 @@ class SASNPG(PolicyGradientAlgorithm):
         w += conjugate_gradients(product, gradient, self.w_steps, diagonal)
         return w
 
-    def _step(self, batch: Batch, norm: float, curvature: float) -> tuple[float, float]:
+    def _step(
+        self, batch: Batch, scores: Scores, norm: float, curvature: float
+    ) -> tuple[float, float]:
         """Move the policy along w.
 
         Returns:
@@ -213,19 +215,21 @@ class SASNPG(PolicyGradientAlgorithm):
         if norm > 0 and self.target_kl is None:
             step = self.lr_schedule(self._current_progress_remaining) / norm
             self._move(step)
-            return step, self._kl(batch)
+            return step, self._kl(batch, scores)
         if curvature > 0:
-            return self._step_by_kl(batch, curvature)
+            return self._step_by_kl(batch, scores, curvature)
         return 0.0, 0.0
 
-    def _step_by_kl(self, batch: Batch, curvature: float) -> tuple[float, float]:
+    def _step_by_kl(
+        self, batch: Batch, scores: Scores, curvature: float
+    ) -> tuple[float, float]:
         """Step as far as the KL divergence allows; return both."""
         target = self._rate("target_kl", self.kl_schedule)
         theta = parameters_to_vector(self.policy.actor.parameters()).detach()
         step = float(np.sqrt(2 * target / curvature))
         for _ in range(MAX_HALVINGS):
             self._move(step)
-            kl = self._kl(batch)
+            kl = self._kl(batch, scores)
             if kl <= KL_TOLERANCE * target:
                 break
             vector_to_parameters(theta, self.policy.actor.parameters())

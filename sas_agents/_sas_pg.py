@@ -149,21 +149,21 @@ class SASPG(PolicyGradientAlgorithm):
         share = len(batch.actions) / (self.n_steps * self.n_envs)
         scaled = batch._replace(advantage=share * self._unit(batch.advantage))
         num_steps = 0
-        for part in scaled.minibatches(self.batch_size, self.n_epochs, self.rng):
-            if not self._improve(part):
+        for part in scaled.minibatches(self.batch_size, self.n_epochs):
+            if not self._improve(part, scores):
                 break
             num_steps += 1
         self.logger.record("train/policy_steps", num_steps)
-        return self._kl(batch)
+        return self._kl(batch, scores)
 
-    def _improve(self, batch: Batch) -> bool:
+    def _improve(self, batch: Batch, scores: Scores) -> bool:
         """Take a step of the policy on a minibatch, if it is still close enough.
 
         Returns:
             Whether a step was taken.
         """
-        logits, backward = self.policy.actor.differentiable(batch.inputs)
-        policy = changed_policy(batch.probs, logits - batch.logits)
+        change, backward = scores.change(batch)
+        policy = changed_policy(batch.probs, change)
         if self.target_kl is not None and policy.kl > self.target_kl:
             return False
         gradient, factors = clipped_gradient(

@@ -1,6 +1,7 @@
 """The score of a policy, psi = d log pi / d theta, never stored for all samples."""
 
 from abc import ABC, abstractmethod
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -8,7 +9,7 @@ import torch as th
 from jaxtyping import Float, Int, Shaped
 from torch.func import functional_call, grad, jvp, vmap
 
-from sas_agents._batch import rows
+from sas_agents._batch import Batch, rows
 from sas_agents._masked_ops import (
     chosen_log_probs,
     masked_log_probs,
@@ -16,6 +17,7 @@ from sas_agents._masked_ops import (
     row_dots,
 )
 from sas_agents._networks import (
+    Backward,
     LinearNetwork,
     Network,
     apply_weight,
@@ -36,7 +38,7 @@ Parameters = dict[str, th.Tensor]
 
 
 class Scores(ABC):
-    """The policy on a batch, and products with its scores.
+    """The policy that played a batch: products with its scores, and what became of it.
 
     A product costs as much as a forward or a backward pass.
 
@@ -79,6 +81,18 @@ class Scores(ABC):
         return taken, float(np.vdot(self.probs * change, change)) / len(change)
 
     @abstractmethod
+    def change(self, batch: Batch) -> tuple[Float[NDArray[Any], "M A"], Backward]:
+        """Return the logits now minus those of the policy that played.
+
+        Args:
+            batch: Some of the steps.
+
+        Returns:
+            The change, and a function that sets the actor's gradients; see
+            `Network.differentiable`.
+        """
+
+    @abstractmethod
     def norms(self) -> tuple[Float[NDArray[Any], " M"], slice]:
         """Return the norms of scores, and of which samples they are."""
 
@@ -108,6 +122,12 @@ class LinearScores(Scores):
 
     actor: LinearNetwork
 
+    def change(self, batch: Batch) -> tuple[Float[NDArray[Any], "M A"], Backward]:
+        """Return the change of the logits, by that of the matrix."""
+        difference = self.actor.weight - self._weight
+        backward = partial(self.actor.set_gradient, batch.inputs)
+        return apply_weight(batch.inputs, difference), backward
+
     def norms(self) -> tuple[Float[NDArray[Any], " M"], slice]:
         """Return the norms of all scores."""
         squares = squared_norms(self.inputs) * row_dots(self.residual, self.residual)
@@ -130,7 +150,8 @@ class LinearScores(Scores):
         return product.reshape(-1)
 
     def _forward(self) -> Float[NDArray[Any], "B A"]:
-        return self.actor.outputs(self.inputs)
+        self._weight = self.actor.weight.copy()
+        return apply_weight(self.inputs, self._weight)
 
     def _change_of_logits(
         self, vector: Float[NDArray[Any], " P"]
@@ -143,6 +164,12 @@ class NetworkScores(Scores):
     """Scores of any network, by torch."""
 
     actor: Network
+
+    def change(self, batch: Batch) -> tuple[Float[NDArray[Any], "M A"], Backward]:
+        """Return the change of the logits."""
+        logits, backward = self.actor.differentiable(batch.inputs)
+        assert batch.logits is not None  # only those of a matrix are left out
+        return logits - batch.logits, backward
 
     def norms(self) -> tuple[Float[NDArray[Any], " M"], slice]:
         """Return the norms of a share of the scores: each takes a gradient."""

@@ -19,6 +19,9 @@ from sas_gym._types import NDArray
 
 Info = dict[str, Any]
 
+# An array, as NumPy takes longer over a number.
+_ONE_STEP = np.array(1, dtype=np.int32)
+
 
 class EnvInfos(Sequence[Info]):
     """The infos of a vector environment as a sequence of one dict per environment.
@@ -91,7 +94,7 @@ class EpisodeMonitor(VecMonitor):
         """Finish a step; add the statistics of each episode that ends to its info."""
         obs, rewards, dones, infos = self.venv.step_wait()
         self.episode_returns += rewards
-        self.episode_lengths += 1
+        self.episode_lengths += _ONE_STEP
         ended = dones.nonzero()[0]
         if ended.size:
             self._add_statistics(ended, infos)

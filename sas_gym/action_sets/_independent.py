@@ -40,7 +40,11 @@ class Independent(ActionSets):
                 f"availability is 0 for every action{where}, but an action set is "
                 "never empty: give at least one action a positive probability"
             )
-        self._first_probs = first_member_probs(np.atleast_1d(self.availability))
+        table = np.atleast_1d(self.availability)
+        self._first_probs = first_member_probs(table)
+        # Leading actions for which "not empty" makes no difference in double precision.
+        is_same = (self._first_probs == table).reshape(-1, table.shape[-1]).all(axis=0)
+        self._num_same = int(np.append(is_same, False).argmin())
 
     def num_uniforms(self, num_actions: int) -> int:
         """Return one uniform per action."""
@@ -75,12 +79,15 @@ class Independent(ActionSets):
         p, first = self.availability, self._first_probs
         if p.ndim == 2 and state is not None:
             p, first = p.take(state, axis=0), first.take(state, axis=0)
+        mask = uniforms < p
         # What is computed already serves where only possible actions are offered.
         if possible is not None and np.count_nonzero((p > 0) > possible):
             p = np.where(possible, p, 0.0)
             check_never_empty(p.max(axis=1) > 0, state)
             first = first_member_probs(p)
-        mask = uniforms < p
+            mask = uniforms < p
+        elif self._num_same and has_one_each(mask[:, : self._num_same]):
+            return mask
         # u < p implies u < first: no action before the first member is in the mask.
         first_member = (uniforms < first).argmax(axis=1)
         # By its place in the flat mask: the fastest way to set it.
@@ -93,6 +100,13 @@ def as_action_sets(action_sets: ActionSets | ArrayLike) -> ActionSets:
     if isinstance(action_sets, ActionSets):
         return action_sets
     return Independent(action_sets)
+
+
+def has_one_each(mask: Bool[Mask, "N A"]) -> bool:
+    """Return whether every row has a true entry."""
+    # The first of each row is found sooner than `any` looks at all of them.
+    rows = np.arange(len(mask))
+    return bool(mask[rows, mask.argmax(axis=1)].all())
 
 
 def first_member_probs(p: Float[Floats, "*B A"]) -> Float[Floats, "*B A"]:

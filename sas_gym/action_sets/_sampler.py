@@ -17,14 +17,15 @@ _PER_STEP = np.uint64(0xD1342543DE82EF95)
 _PER_EPISODE = np.uint64(0xAF251AF3B0F025B5)
 # Keeps the sets' randomness apart from that of `np_random` under the same seed.
 _SPAWN_KEY = (0x5E75,)
-# Shifts and factors of SplitMix64's finaliser (Stafford's variant 13). As arrays, as
-# NumPy takes half as long again over a scalar.
-_SHIFTS = tuple(np.array(bits, dtype=np.uint64) for bits in (30, 27, 31, 11))
+# Shifts and factors of SplitMix64's finaliser (Stafford's variant 13), and a last shift
+# to the 52 bits of a fraction. As arrays, as NumPy takes half as long again over a
+# scalar.
+_SHIFTS = tuple(np.array(bits, dtype=np.uint64) for bits in (30, 27, 31, 12))
 _FACTORS = tuple(
     np.array(factor, dtype=np.uint64)
     for factor in (0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
 )
-_UNIT = np.array(2.0**-53)
+_ONE = np.array(1.0)
 # Few uniforms are hashed many steps ahead, as NumPy's overhead is per call: 8 to 16
 # steps, if these are at most 2048 uniforms. With more of them episodes start at almost
 # every step, and hashing their first sets with the others' next ones saves more.
@@ -226,5 +227,9 @@ def hashed_uniforms(counter: UInt64[Words, "*B"]) -> Float[Floats, "*B"]:
     counter ^= counter >> _SHIFTS[1]
     counter *= _FACTORS[1]
     counter ^= counter >> _SHIFTS[2]
-    numbers: Floats = (counter >> _SHIFTS[3]) * _UNIT
+    # The bits of a number on [1, 2): to convert an integer takes twice as long.
+    counter >>= _SHIFTS[3]
+    counter |= _ONE.view(np.uint64)
+    numbers: Floats = counter.view(np.float64)
+    numbers -= _ONE
     return numbers

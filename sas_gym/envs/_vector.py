@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 
 _NOWHERE = np.empty(0, dtype=np.intp)
+# An array, as NumPy takes longer over a number.
+_ONE_STEP = np.array(1)
 
 
 class SASVectorEnv(PlainSpec, VectorEnv[Observation, ArrayLike, NDArray[Any]]):
@@ -111,8 +113,8 @@ class SASVectorEnv(PlainSpec, VectorEnv[Observation, ArrayLike, NDArray[Any]]):
         self.action_space = batch_space(self.single_action_space, num_envs)
         self.render_mode = render_mode
         self.max_episode_steps = max_episode_steps
-        # An array, as NumPy takes longer over a number.
         self._limit = np.array(max_episode_steps or np.iinfo(np.int64).max)
+        self._num_actions = np.array(self.task.num_actions, dtype=np.uint64)
         self._elapsed = np.zeros(num_envs, dtype=np.int64)
         self._everywhere = np.ones(num_envs, dtype=bool)
         self._same_step = mode is AutoresetMode.SAME_STEP
@@ -168,7 +170,7 @@ class SASVectorEnv(PlainSpec, VectorEnv[Observation, ArrayLike, NDArray[Any]]):
             reward, terminated = self._batch.move_some(running, array, rng)
         else:
             reward, terminated = self._batch.move(array, self.np_random)
-        self._elapsed += 1
+        self._elapsed += _ONE_STEP
         truncated = self._elapsed >= self._limit
         done = terminated | truncated
         ended = done.nonzero()[0]
@@ -245,13 +247,12 @@ class SASVectorEnv(PlainSpec, VectorEnv[Observation, ArrayLike, NDArray[Any]]):
                 f"shape {array.shape} of {array.dtype}"
             )
         array = array.astype(np.int64, copy=False)
-        num_actions = self.task.num_actions
         # As unsigned numbers, negative ones are large: one comparison finds both.
-        if np.count_nonzero(array.view(np.uint64) >= num_actions):
-            envs = np.flatnonzero((array < 0) | (array >= num_actions)).tolist()
+        outside = array.view(np.uint64) >= self._num_actions
+        if np.count_nonzero(outside):
             raise ValueError(
-                f"actions out of range in environments {envs}: the actions are 0 to "
-                f"{num_actions - 1}"
+                f"actions out of range in environments {outside.nonzero()[0].tolist()}:"
+                f" the actions are 0 to {self.task.num_actions - 1}"
             )
         return array
 

@@ -26,7 +26,7 @@ WALLS: tuple[Box, ...] = ((0.0, 0.50, 0.25, 0.30), (0.50, 0.55, 0.25, 0.80))
 GOAL: Box = (0.22, 0.28, 0.47, 0.53)
 _SQUARE: Box = (0.0, 1.0, 0.0, 1.0)
 # The published code divides a random push, uniform on the unit square, by this.
-_PUSH_SCALE = 1.415
+_PUSH_SCALE = np.array(1.415)
 _ROUNDING = 1e-9
 
 
@@ -122,7 +122,11 @@ class Maze(Task):
         check_finite_number("goal_reward", goal_reward)
         self.step_reward = self.idle_reward = step_reward
         self.goal_reward = goal_reward
-        self._boxes = np.stack([self.goal, _SQUARE, *self.walls])[:, None]
+        boxes = np.stack([self.goal, _SQUARE, *self.walls]).T.copy()
+        # By coordinate, box and point: each box meets all points in a row.
+        self._low, self._high = boxes[0::2, :, None], boxes[1::2, :, None]
+        # As arrays, as NumPy takes longer over a number.
+        self._noise, self._step_length = np.array(noise), np.array(step_length)
         self._micro_steps = (self.directions * step_length).T
         self._rewards = np.array([step_reward, step_reward + goal_reward])
         self._check_walls()
@@ -150,25 +154,25 @@ class Maze(Task):
         path = self._path(state, action, rng)
         *_, num_points = path.shape
         points = path.reshape(2, -1)
-        blocked, in_goal = self._blocked_and_in_goal(points.T)
+        blocked, in_goal = self._blocked_and_in_goal(points)
         stops = (blocked | in_goal).reshape(-1, num_points)
         stops[:, 0], stops[:, -1] = False, True
         stop = stops.argmax(axis=1) + np.arange(0, stops.size, num_points)
-        stop -= blocked.take(stop)
+        stop -= blocked.take(stop).astype(np.intp)  # else NumPy converts them slowly
         arrived = in_goal.take(stop)
-        return points.take(stop, axis=1).T.copy(), self._rewards.take(arrived), arrived
+        return points.take(stop, axis=1).T, self._rewards.take(arrived), arrived
 
     def _path(
         self, state: States, action: Actions, rng: Generator
     ) -> Float[Floats, "2 N P"]:
         """Return the points before and after each micro-step, as if nothing stopped."""
         draws = rng.random((3, self.num_micro_steps, len(state)))
-        is_random, push = draws[0] < self.noise, draws[1:].reshape(-1, len(state), 2)
+        is_random, push = draws[0] < self._noise, draws[1:].reshape(-1, len(state), 2)
         path = np.empty((2, len(state), self.num_micro_steps + 1))
         path[..., 0] = state.T
         micro_steps = path[..., 1:]
         micro_steps[:] = self._micro_steps.take(action, axis=1)[..., None]
-        push = push.T / _PUSH_SCALE * self.step_length
+        push = push.T / _PUSH_SCALE * self._step_length
         np.copyto(micro_steps, push, where=is_random.T)
         # It adds in order, and so rounds as one micro-step after the other does.
         return np.add.accumulate(path, axis=2)
@@ -179,17 +183,19 @@ class Maze(Task):
 
     def is_free(self, position: Float[Floats, "N 2"]) -> Bool[Mask, " N"]:
         """Return which positions are in the square and in no wall."""
-        blocked, _ = self._blocked_and_in_goal(position)
+        blocked, _ = self._blocked_and_in_goal(position.T)
         return ~blocked
 
     def _blocked_and_in_goal(
-        self, position: Float[Floats, "N 2"]
+        self, points: Float[Floats, "2 N"]
     ) -> tuple[Bool[Mask, " N"], Bool[Mask, " N"]]:
-        """Return which positions cannot be entered, and which ones are in the goal."""
-        in_box = inside(position, self._boxes)
-        in_goal, in_square, obstacles = in_box[0], in_box[1], in_box[1:]
-        np.invert(in_square, out=in_square)
-        blocked: Mask = np.logical_or.reduce(obstacles, axis=0)
+        """Return which points cannot be entered, and which ones are in the goal."""
+        points = points[:, None]
+        within = (points >= self._low) & (points <= self._high)
+        in_goal, in_square, *in_walls = within[0] & within[1]
+        blocked: Mask = ~in_square
+        for in_wall in in_walls:  # few, and `reduce` takes as long as five
+            blocked |= in_wall
         return blocked, in_goal
 
     def _check_walls(self) -> None:

@@ -23,7 +23,7 @@ from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.env_util import make_vec_env as sb3_make_vec_env
 
 from sas_agents import SASNPG, SASPG, SASQ, make_vec_env
-from sas_agents._masked_ops import sample_softmax
+from sas_agents._masked_ops import gumbel_noise, sample_softmax
 from sas_gym import RepairAction
 from sas_gym.masks import MASK_KEY
 
@@ -84,10 +84,11 @@ def playing_speed(model: Any, num_steps: int) -> float:
     """Measure steps per second of play with a policy that does not learn."""
     env, rng = model.get_env(), np.random.default_rng(0)
     logits_of, obs = model.policy.logits_fn(), env.reset()
+    noise = gumbel_noise((env.num_envs, env.action_space.n), rng)
     num_turns = num_steps // env.num_envs
     start = time.process_time()
     for _ in range(num_turns):
-        actions = sample_softmax(logits_of(obs), obs[MASK_KEY], rng)
+        actions = sample_softmax(logits_of(obs), obs[MASK_KEY], next(noise))
         obs, *_ = env.step(actions)
     model._last_obs = obs  # where the next turn of training starts
     return float(num_turns * env.num_envs / (time.process_time() - start))

@@ -1,4 +1,4 @@
-"""Minibatches of a rollout: each step once per pass, whole and in no fixed order."""
+"""Minibatches of a rollout: each step once per pass, whole."""
 
 import numpy as np
 import pytest
@@ -10,12 +10,12 @@ from sas_agents._batch import Batch
 SIZE = 20
 
 
-def numbered_batch(inputs):
+def numbered_batch(inputs, logits=None):
     """A batch in which every entry of a step is its number."""
     number = np.arange(SIZE)
     column = number[:, None]
     pairs = np.repeat(column, 2, axis=1)
-    return Batch(inputs, number, column, column, number, pairs, number)
+    return Batch(inputs, number, column, number, pairs, number, logits)
 
 
 @pytest.mark.parametrize(
@@ -29,17 +29,19 @@ def numbered_batch(inputs):
     ids=["indices", "features", "tensor", "dict"],
 )
 @pytest.mark.parametrize("size", [6, 1, SIZE, 100, None])
-def test_each_step_once_per_pass(inputs, size):
-    rng = np.random.default_rng(0)
-    parts = list(numbered_batch(inputs).minibatches(size, 3, rng))
+@pytest.mark.parametrize("logits", [None, np.arange(SIZE)[:, None]])
+def test_each_step_once_per_pass(inputs, logits, size):
+    parts = list(numbered_batch(inputs, logits).minibatches(size, 3))
     numbers = np.concatenate([part.actions for part in parts])
-    np.testing.assert_array_equal(np.bincount(numbers), np.full(SIZE, 3))
-    if size is not None and size < SIZE:
-        assert max(len(part.actions) for part in parts) == size
-        assert (numbers[:SIZE] != np.arange(SIZE)).any()
+    np.testing.assert_array_equal(numbers, np.tile(np.arange(SIZE), 3))
+    assert max(len(part.actions) for part in parts) == min(size or SIZE, SIZE)
     for part in parts:
-        first, *others = part
+        first, *others, part_logits = part
         inside = list(first.values()) if isinstance(first, dict) else [first]
+        if logits is None:
+            assert part_logits is None
+        else:
+            others.append(part_logits)
         for values in map(np.asarray, [*inside, *others]):
             rows = values.reshape(len(part.actions), -1)
             assert (rows == part.actions[:, None]).all()

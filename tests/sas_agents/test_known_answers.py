@@ -15,7 +15,12 @@ from stable_baselines3.common.vec_env import VecNormalize
 
 import sas_gym
 from sas_agents._estimators import td_target
-from sas_agents._masked_ops import best_actions, masked_log_probs, sample_softmax
+from sas_agents._masked_ops import (
+    best_actions,
+    gumbel_noise,
+    masked_log_probs,
+    sample_softmax,
+)
 from sas_gym.masks import MASK_KEY
 
 
@@ -53,7 +58,8 @@ def test_dominant_unavailable_logit(unavailable):
     np.testing.assert_allclose(probs[0], [0.0, 0.25, 0.75], atol=1e-7)
     rng = np.random.default_rng(0)
     many, masks = np.tile(logits, (4_000, 1)), np.tile(mask, (4_000, 1))
-    drawn = np.bincount(sample_softmax(many, masks, rng), minlength=3)
+    noise = next(gumbel_noise(masks.shape, rng))
+    drawn = np.bincount(sample_softmax(many, masks, noise), minlength=3)
     assert drawn[0] == 0
     assert abs(drawn[2] - 3_000) < 150
 
@@ -67,7 +73,8 @@ def test_large_set_has_probabilities_that_sum_to_one(size):
     probs = masked_log_probs(logits, mask).exp()
     np.testing.assert_allclose(probs.sum(dim=1), 1.0, atol=1e-5)
     assert (probs[~mask] == 0).all()
-    actions = sample_softmax(logits.numpy(), mask.numpy(), np.random.default_rng(0))
+    noise = next(gumbel_noise(mask.shape, np.random.default_rng(0)))
+    actions = sample_softmax(logits.numpy(), mask.numpy(), noise)
     assert mask.numpy()[np.arange(8), actions].all()
 
 

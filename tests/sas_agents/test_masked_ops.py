@@ -17,6 +17,7 @@ from sas_agents._estimators import mean_entropy
 from sas_agents._masked_ops import (
     best_actions,
     chosen_log_probs,
+    gumbel_noise,
     mask_bias,
     mask_out,
     masked_log_probs,
@@ -323,7 +324,7 @@ def test_sample_softmax_frequencies_among_three_actions():
     drawn = sample_softmax(
         np.tile(logits, (num_rows, 1)),
         np.tile(mask, (num_rows, 1)),
-        np.random.default_rng(0),
+        next(gumbel_noise((num_rows, 4), np.random.default_rng(0))),
     )
     weights = np.where(mask, np.exp(logits), 0.0)
     assert_frequencies(np.bincount(drawn, minlength=4), weights / weights.sum())

@@ -48,7 +48,7 @@ def test_hash_is_splitmix64():
     ]
     steps = np.arange(1, 6, dtype=np.uint64)
     counters = np.uint64(1234567) + steps * np.uint64(0x9E3779B97F4A7C15)
-    expected = [(output >> 11) / 2**53 for output in outputs]
+    expected = [(output >> 12) / 2**52 for output in outputs]
     np.testing.assert_array_equal(hashed_uniforms(counters), expected)
 
 
