@@ -37,7 +37,7 @@ from sas_agents._checks import (
 from sas_agents._features import ArrayObs, has_mask
 from sas_agents._space_checks import check_spaces
 from sas_agents._vec_env import VecMaskInObservation
-from sas_agents._vec_infos import truncated_envs
+from sas_agents._vec_infos import ended_episodes, truncated_envs
 from sas_gym import MaskInObservation, SASEnv
 from sas_gym.masks import MASK_KEY, check_masks, mask_sizes, with_mask
 
@@ -140,7 +140,7 @@ class MaskedAlgorithm(BaseAlgorithm):
             return
         assert self.ep_info_buffer is not None  # set up with the training
         assert self.ep_success_buffer is not None
-        last = [infos[env] for env in ended[-self._stats_window_size :].tolist()]
+        last = ended_episodes(infos, ended[-self._stats_window_size :])
         for buffer, key in (
             (self.ep_info_buffer, "episode"),
             (self.ep_success_buffer, "is_success"),

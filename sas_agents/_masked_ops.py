@@ -110,8 +110,7 @@ def weighted_exponentials(
         logits: The logits of all actions.
     """
     shift = np.zeros(1, dtype=logits.dtype)
-    # To look for large ones takes a tenth of the time of the largest of each row.
-    if not (logits.max() < _LARGE and logits.min() > -_LARGE):
+    if not all_below(logits, _LARGE):
         available = np.where(weights > 0, logits, -np.inf)
         shift = available.max(axis=1).astype(logits.dtype, copy=False)
         logits = available - shift[:, None]
@@ -119,6 +118,17 @@ def weighted_exponentials(
     exponentials *= weights
     totals = row_sums(exponentials)
     return exponentials, totals, shift + np.log(totals)
+
+
+def all_below(values: Float[NDArray[Any], "B A"], bound: float) -> bool:
+    """Return whether the size of every value is below a bound; that of NaN is not.
+
+    It takes a tenth of the time of the largest of each row.
+    """
+    # No value is larger than the norm of all, which takes a third of the time.
+    if np.vdot(values, values) < bound**2:
+        return True
+    return bool(values.max() < bound and values.min() > -bound)
 
 
 def masked_softmax(

@@ -52,5 +52,10 @@ def adam_step(
     count, (beta1, beta2) = float(steps), group["betas"]
     mean += (1 - beta1) * (gradient - mean)
     square += (1 - beta2) * (gradient * gradient - square)
-    size = np.sqrt(square) / (1 - beta2**count) ** 0.5 + group["eps"]
-    theta -= group["lr"] / (1 - beta1**count) * (mean / size)
+    # Both corrected by factors of the rate and of eps, which are numbers.
+    correction = (1 - beta2**count) ** 0.5
+    size = np.sqrt(square)
+    size += group["eps"] * correction
+    np.divide(mean, size, out=size)
+    size *= group["lr"] * correction / (1 - beta1**count)
+    theta -= size

@@ -200,7 +200,8 @@ class SASNPG(PolicyGradientAlgorithm):
         # the one in the span of the scores.
         squares = scores.mean_squares() if damping > 0 else None
         diagonal = None if squares is None else squares + damping
-        gradient = scores.weighted_sum(advantage - scores.dot(w)) / size
+        error = advantage - scores.dot(w) if self.w_memory else advantage
+        gradient = scores.weighted_sum(error) / size
         w += conjugate_gradients(product, gradient, self.w_steps, diagonal)
         return w
 

@@ -32,20 +32,28 @@ class EnvInfos(Sequence[Info]):
     Args:
         infos: The infos as Gymnasium's vector environments return them.
         num_envs: Number of environments.
-        read: Infos that are made already, by environment; those of all episodes that
-            have ended are.
+        ended: The infos of the episodes that have ended, by environment.
+        cut: Environments whose episodes were truncated, and not terminated.
     """
 
-    def __init__(self, infos: Info, num_envs: int, read: dict[int, Info]) -> None:
+    def __init__(
+        self, infos: Info, num_envs: int, ended: dict[int, Info], cut: list[int]
+    ) -> None:
         self._infos = infos
         self._num_envs = num_envs
-        self._read = read
+        self.made = ended
+        """Infos that are made so far, for whoever leaves `TimeLimit.truncated` alone."""
+        self._cut = cut
+        # Whether somebody may have changed them.
+        self._is_read = False
 
     @property
     def truncated(self) -> list[int]:
         """Environments whose episodes were truncated, and not terminated."""
-        read = self._read.items()
-        return [env for env, info in read if info.get("TimeLimit.truncated", False)]
+        if not self._is_read:
+            return self._cut
+        made = self.made.items()
+        return [env for env, info in made if info.get("TimeLimit.truncated", False)]
 
     def __len__(self) -> int:
         return self._num_envs
@@ -55,17 +63,17 @@ class EnvInfos(Sequence[Info]):
     @overload
     def __getitem__(self, env: slice) -> list[Info]: ...
     def __getitem__(self, env: SupportsIndex | slice) -> Info | list[Info]:
-        if type(env) is int and env in self._read:  # nearly always
-            return self._read[env]
         if isinstance(env, slice):
             return [self[i] for i in range(*env.indices(self._num_envs))]
+        self._is_read = True
         number = self._number(env)
-        if number not in self._read:
-            self._read[number] = running_info(self._infos, number, self._num_envs)
-        return self._read[number]
+        if number not in self.made:
+            self.made[number] = running_info(self._infos, number, self._num_envs)
+        return self.made[number]
 
     def __setitem__(self, env: SupportsIndex, info: Info) -> None:
-        self._read[self._number(env)] = info
+        self._is_read = True
+        self.made[self._number(env)] = info
 
     def __repr__(self) -> str:
         return repr(list(self))
@@ -87,6 +95,17 @@ def truncated_envs(infos: Sequence[Info], dones: Bool[NDArray[Any], " N"]) -> li
     return [env for env in ended if infos[env].get("TimeLimit.truncated", False)]
 
 
+def ended_episodes(infos: Sequence[Info], envs: NDArray[np.intp]) -> list[Info]:
+    """Return the infos of episodes that have ended, to read or to add to.
+
+    Args:
+        infos: One info per environment.
+        envs: The environments where an episode has ended.
+    """
+    made = infos.made if isinstance(infos, EnvInfos) else infos
+    return [made[env] for env in envs.tolist()]
+
+
 class EpisodeMonitor(VecMonitor):
     """A `VecMonitor` that looks only at the environments whose episodes have ended."""
 
@@ -106,13 +125,12 @@ class EpisodeMonitor(VecMonitor):
         """Add the statistics of the episodes that ended to their infos."""
         seconds = round(time.time() - self.t_start, 6)
         statistics = zip(
-            ended.tolist(),
+            ended_episodes(infos, ended),
             self.episode_returns[ended],
             self.episode_lengths[ended],
             strict=True,
         )
-        for env, episode_return, length in statistics:
-            info = infos[env]
+        for info, episode_return, length in statistics:
             episode = {"r": episode_return, "l": length, "t": seconds}
             for key in self.info_keywords:
                 episode[key] = info[key]

@@ -90,10 +90,10 @@ def test_infos_survive_pickle_and_copy():
 def test_infos_are_made_when_read():
     """Nobody reads them here, but of ended episodes the statistics are added."""
     ended, running = some_infos()
-    assert sorted(ended._read) == [0, 1, 2, 3]
-    assert not running._read
+    assert sorted(ended.made) == [0, 1, 2, 3]
+    assert not running.made
     assert running[2]["TimeLimit.truncated"] is False
-    assert list(running._read) == [2]
+    assert list(running.made) == [2]
 
 
 def test_monitor_equals_vec_monitor():
