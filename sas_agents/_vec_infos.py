@@ -42,7 +42,7 @@ class EnvInfos(Sequence[Info]):
         self._infos = infos
         self._num_envs = num_envs
         self.made = ended
-        """Infos that are made so far, for whoever leaves `TimeLimit.truncated` alone."""
+        """Infos made so far, for whoever leaves `TimeLimit.truncated` as it is."""
         self._cut = cut
         # Whether somebody may have changed them.
         self._is_read = False

@@ -6,6 +6,8 @@ import torch as th
 
 from sas_agents import SASNPG, SASPG, make_vec_env
 from sas_agents._batch import Batch
+from sas_agents._networks import LinearNetwork
+from sas_gym.tasks._san_francisco import ROADS
 
 SIZE = 20
 
@@ -45,6 +47,32 @@ def test_each_step_once_per_pass(inputs, logits, size):
         for values in map(np.asarray, [*inside, *others]):
             rows = values.reshape(len(part.actions), -1)
             assert (rows == part.actions[:, None]).all()
+
+
+@pytest.mark.parametrize("num_envs", [1, 5])
+def test_returns_belong_to_their_steps_in_random_order(num_envs):
+    """On the map, where the action determines reward and next state, and so r + v."""
+    env = make_vec_env("SAS/SanFrancisco-v0", num_envs, seed=0)
+    model = SASPG(
+        "LinearPolicy", env, n_steps=100, gamma=0.5, gae_lambda=0.0, normalize=False
+    )
+    _, callback = model._setup_learn(1)
+    callback.on_training_start({}, {})
+    values = np.random.default_rng(0).normal(size=28).astype(np.float32)
+    critic = model.policy.value_net
+    assert isinstance(critic, LinearNetwork)
+    critic.set_weight(values[None])
+    assert model.collect_rollouts(env, callback, model.rollout_buffer, 100)
+    states, played = model.rollout_buffer.observations()["observation"], []
+    batch, _ = model._batch()
+    for state, action in zip(batch.inputs, batch.actions, strict=True):
+        head = ROADS[state][action]
+        reward = -0.1 - (head == state) + 10.0 * (head == 0)
+        played.append(reward + 0.5 * values[head] * (head != 0))
+    np.testing.assert_allclose(batch.returns, played, rtol=1e-5, atol=1e-5)
+    np.testing.assert_array_equal(batch.baselines[:, 0], values[batch.inputs])
+    np.testing.assert_array_equal(np.sort(batch.inputs), np.sort(states))
+    assert (batch.inputs != states).any()
 
 
 @pytest.mark.parametrize("agent", [SASPG, SASNPG])

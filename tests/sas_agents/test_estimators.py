@@ -7,6 +7,7 @@ from helpers.agents import assert_close, explicit_scores, linear_network, torch_
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sas_agents._batch import Batch
 from sas_agents._estimators import (
     advantages,
     baseline_weights,
@@ -147,6 +148,29 @@ def test_weighted_sum_of_scores(seed, net_arch, bias):
     weights = normal(seed, len(psi))
     actual = random_scores(actor, inputs, mask, actions).weighted_sum(weights)
     np.testing.assert_allclose(actual, weights @ psi, rtol=1e-4, atol=1e-4)
+
+
+@given(seed=seeds, net_arch=architectures, bias=st.booleans())
+def test_change_of_logits_since_the_rollout(seed, net_arch, bias):
+    """Of some of the steps, with the gradient of the parameters as they are now."""
+    inputs, mask, actions = random_batch(seed)
+    actor, later = network(seed, net_arch, bias), network(seed + 1, net_arch, bias)
+    scores = random_scores(actor, inputs, mask, actions)
+    zeros = np.zeros(len(actions), np.float32)
+    is_linear = isinstance(actor, LinearNetwork)
+    logits = None if is_linear else scores.logits
+    probs, pairs = scores.probs, np.stack([zeros, zeros], axis=1)
+    batch = Batch(scores.inputs, actions, probs, zeros, pairs, zeros, logits)
+    before = actor(th.tensor(inputs)).detach().numpy()[2::3]
+    actor.load_state_dict(later.state_dict())
+    change, backward = scores.change(batch.rows(slice(2, None, 3)))
+    now = later(th.tensor(inputs[2::3]))
+    assert_close(change, now.detach().numpy() - before)
+    rows, factors = normal(seed, *change.shape), normal(seed, len(change))
+    backward(rows, factors)
+    (now * th.tensor(rows * factors[:, None])).sum().backward()
+    for ours, expected in zip(actor.parameters(), later.parameters(), strict=True):
+        assert_close(ours.grad, expected.grad)
 
 
 @given(seed=seeds)

@@ -47,10 +47,11 @@ def test_fourier_basis_default_order_bounds_features(num_axes, coupled, num_feat
 
 
 @pytest.mark.parametrize("extractor", [FourierBasis, Identity])
-def test_array_features_equal_the_extractors(extractor):
-    space = spaces.Box(-1.0, 3.0, (3,), np.float32)
+@pytest.mark.parametrize("low", [-1.0, 0.0])
+def test_array_features_equal_the_extractors(extractor, low):
+    space = spaces.Box(low, 3.0, (3,), np.float32)
     features = extractor(space)
-    rows = np.random.default_rng(0).uniform(-1, 3, (5, 3)).astype(np.float32)
+    rows = np.random.default_rng(0).uniform(low, 3, (5, 3)).astype(np.float32)
     compute = array_features(features, space)
     assert compute is not None
     np.testing.assert_allclose(compute(rows), features(th.tensor(rows)), atol=1e-5)

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch as th
 from gymnasium import spaces
-from helpers.agents import episodic_agents
+from helpers.agents import episodic_agents, explicit_scores
 from helpers.brute_force import independent_set_probs
 from helpers.statistical import ERROR_RATE
 from scipy import stats
@@ -215,6 +215,23 @@ def test_sasnpg_w_is_natural_gradient(fit, critic_rate):
     bound = stats.t.isf(ERROR_RATE / 2 / natural.size, df=len(solutions) - 1)
     assert (np.abs(solutions.mean(axis=0) - natural) <= bound * error + 1e-3).all()
     assert (bound * error).max() < 0.5 * np.abs(natural).max()
+
+
+@pytest.mark.parametrize("w_memory", [0.0, 0.7])
+def test_sasnpg_w_solves_its_equation(w_memory):
+    """With every score written out; damping holds w back at where its fit started."""
+    model, callback = make(SASNPG, 64, n_steps=32, w_steps=60, w_memory=w_memory)
+    collect(model, callback)
+    batch, scores = model._batch()
+    model.w = th.randn(model.w.shape, generator=th.Generator().manual_seed(1))
+    inputs = batch.inputs, scores.action_mask, batch.actions
+    psi = explicit_scores(model.policy.actor, *inputs).numpy()
+    damping = np.square(psi).sum() / psi.size
+    moment = psi.T @ psi / len(psi) + damping * np.eye(psi.shape[1])
+    held = damping * w_memory * model.w.numpy()
+    expected = np.linalg.solve(moment, psi.T @ batch.advantage / len(psi) + held)
+    found = model._fitted_w(scores, scores.norms()[0], batch.advantage)
+    np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-4)
 
 
 def test_sasnpg_step_length_is_the_rate():

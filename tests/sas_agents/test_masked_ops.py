@@ -1,13 +1,15 @@
 """Agents stay inside the action set, whatever the logits."""
 
+import math
 from typing import Any
 
 import numpy as np
 import pytest
 import scipy.special
+import scipy.stats
 import torch as th
 from gymnasium import spaces
-from helpers.statistical import assert_frequencies
+from helpers.statistical import ERROR_RATE, assert_frequencies
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from stable_baselines3.common.utils import obs_as_tensor
@@ -15,6 +17,7 @@ from stable_baselines3.common.utils import obs_as_tensor
 from sas_agents import SASNPG, SASPG, SASQ, make_vec_env
 from sas_agents._estimators import mean_entropy
 from sas_agents._masked_ops import (
+    all_below,
     best_actions,
     chosen_log_probs,
     gumbel_noise,
@@ -22,6 +25,7 @@ from sas_agents._masked_ops import (
     mask_out,
     masked_log_probs,
     masked_softmax,
+    row_dots,
     sample,
     sample_softmax,
 )
@@ -328,6 +332,36 @@ def test_sample_softmax_frequencies_among_three_actions():
     )
     weights = np.where(mask, np.exp(logits), 0.0)
     assert_frequencies(np.bincount(drawn, minlength=4), weights / weights.sum())
+
+
+@pytest.mark.parametrize("shape", [(1, 3), (20, 40), (300, 10)])
+def test_noise_is_gumbel_and_new_at_every_step(shape):
+    """Also of the small arrays that are drawn many steps at once."""
+    steps = gumbel_noise(shape, np.random.default_rng(0))
+    drawn = np.stack([next(steps) for _ in range(60_000 // math.prod(shape))])
+    assert drawn.shape[1:] == shape
+    assert len(np.unique(drawn)) == drawn.size
+    assert scipy.stats.kstest(drawn.ravel(), "gumbel_r").pvalue > ERROR_RATE
+
+
+@given(
+    seed=st.integers(0, 10**6),
+    size=st.sampled_from([0.1, 59.0, 61.0]),
+    level=st.sampled_from([0.0, np.inf, -np.inf, np.nan]),
+)
+def test_all_below_looks_at_every_value(seed, size, level):
+    values = size * np.random.default_rng(seed).uniform(-1, 1, (5, 40))
+    values[0, 0], values[-1, -1] = level, size
+    assert all_below(values, 60.0) == bool((np.abs(values) < 60.0).all())
+
+
+@pytest.mark.parametrize("length", [1, 63, 64, 200])
+def test_row_dots_of_short_and_long_rows(length):
+    rng = np.random.default_rng(0)
+    one, other = rng.standard_normal((2, 7, length), dtype=np.float32)
+    found = row_dots(one, other)
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(found, (one * other).sum(axis=1), rtol=1e-4, atol=1e-5)
 
 
 @given(cases(most_actions=100), st.integers(0, 10**6))

@@ -328,6 +328,35 @@ def test_independent_stays_within_where_it_is_0_outside():
     assert not table.stays_within(np.array([[True, False], [True, False]]))
 
 
+@given(
+    seed=st.integers(0, 10_000),
+    num_actions=st.sampled_from([1, 3, 60, 100]),
+    availability=st.sampled_from([0.02, 0.3, 0.8, 1.0]),
+    level=st.sampled_from([0.0, 0.5, 0.999]),
+    num_sets=st.sampled_from([1, 20]),
+)
+def test_independent_draws_by_definition(
+    seed, num_actions, availability, level, num_sets
+):
+    """The first member by its own probabilities, the others by theirs.
+
+    With many actions the leading ones need no condition; at a high level of the
+    uniforms few of them are in, or none, and the last three decide.
+    """
+    rng = np.random.default_rng(seed)
+    p = np.full(num_actions, availability)
+    p[rng.random(num_actions) < 0.1] = 0.0
+    p[-1] = availability
+    uniforms = rng.random((num_sets, num_actions))
+    uniforms[:, :-3] = level + (1 - level) * uniforms[:, :-3]
+    expected = uniforms < p
+    first = (uniforms < first_member_probs(p)).argmax(axis=1)
+    expected[np.arange(num_sets), first] = True
+    for table in (p, np.stack([p, np.ones(num_actions)])):
+        masks = Independent(table).sets_from(uniforms, np.zeros(num_sets, int), None)
+        np.testing.assert_array_equal(masks, expected)
+
+
 def test_first_member_probs_by_hand():
     """Of 1/2, 1/2 and 0: 1/2 of the 3/4 that are not empty, then certainly the next."""
     table = np.array([[0.5, 0.5, 0.0], [0.0, 0.25, 1.0]])
