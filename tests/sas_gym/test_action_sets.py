@@ -341,20 +341,36 @@ def test_independent_draws_by_definition(
     """The first member by its own probabilities, the others by theirs.
 
     With many actions the leading ones need no condition; at a high level of the
-    uniforms few of them are in, or none, and the last three decide.
+    uniforms few of them are in, or none.
     """
     rng = np.random.default_rng(seed)
     p = np.full(num_actions, availability)
     p[rng.random(num_actions) < 0.1] = 0.0
     p[-1] = availability
-    uniforms = rng.random((num_sets, num_actions))
-    uniforms[:, :-3] = level + (1 - level) * uniforms[:, :-3]
+    uniforms = level + (1 - level) * rng.random((num_sets, num_actions))
     expected = uniforms < p
     first = (uniforms < first_member_probs(p)).argmax(axis=1)
     expected[np.arange(num_sets), first] = True
     for table in (p, np.stack([p, np.ones(num_actions)])):
         masks = Independent(table).sets_from(uniforms, np.zeros(num_sets, int), None)
         np.testing.assert_array_equal(masks, expected)
+
+
+@pytest.mark.parametrize("table", [[0.3] * 3, [[0.3] * 3, [1.0] * 3]])
+def test_first_member_may_come_before_those_that_are_in(table):
+    """Of three at 0.3 the first is in with probability 0.3 / 0.657 = 0.457."""
+    masks = Independent(table).sets_from(
+        np.array([[0.4, 0.1, 0.9], [0.5, 0.1, 0.9]]), np.zeros(2, int), None
+    )
+    assert masks.tolist() == [[True, True, False], [False, True, False]]
+
+
+def test_first_member_among_the_last_of_many():
+    """Where 98 of 100 at 0.8 are out, the 99th is in with 0.8 / 0.96 = 0.833."""
+    uniforms = np.full((1, 100), 0.99)
+    uniforms[0, 98:] = 0.82, 0.5
+    masks = Independent([0.8] * 100).sets_from(uniforms, None, None)
+    assert masks[0].nonzero()[0].tolist() == [98, 99]
 
 
 def test_first_member_probs_by_hand():
