@@ -67,7 +67,7 @@ class SASNPG(PolicyGradientAlgorithm):
         w_learning_rate: Rate of plain gradient steps on w, as in the paper. Default:
             conjugate gradients.
         w_steps: Number of steps on w after a rollout. Default: 6 for a linear policy,
-            whose steps are scaled by the diagonal of its equation, 10 for networks.
+            10 for networks.
         w_memory: Share of w from which the fit to a rollout starts.
         damping: Diagonal term of the equation of w, relative to its diagonal's mean.
         whole_episodes: Whether a rollout consists of the whole episodes that start in
@@ -196,13 +196,9 @@ class SASNPG(PolicyGradientAlgorithm):
             moment = scores.weighted_sum(scores.dot(vector)) / size
             return moment + damping * vector
 
-        # Without damping there are many solutions, and scaled steps would not lead to
-        # the one in the span of the scores.
-        squares = scores.mean_squares() if damping > 0 else None
-        diagonal = None if squares is None else squares + damping
         error = advantage - scores.dot(w) if self.w_memory else advantage
         gradient = scores.weighted_sum(error) / size
-        w += conjugate_gradients(product, gradient, self.w_steps, diagonal)
+        w += conjugate_gradients(product, gradient, self.w_steps)
         return w
 
     def _step(

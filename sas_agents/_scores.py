@@ -22,7 +22,6 @@ from sas_agents._networks import (
     Network,
     apply_weight,
     as_array,
-    squared,
     squared_norms,
     weight_gradient,
 )
@@ -96,10 +95,6 @@ class Scores(ABC):
     def norms(self) -> tuple[Float[NDArray[Any], " M"], slice]:
         """Return the norms of scores, and of which samples they are."""
 
-    def mean_squares(self) -> Float[NDArray[Any], " P"] | None:
-        """Return the mean square of each entry of the scores, where that is cheap."""
-        return None
-
     @abstractmethod
     def weighted_sum(
         self, weights: Float[NDArray[Any], " B"]
@@ -132,14 +127,6 @@ class LinearScores(Scores):
         """Return the norms of all scores."""
         squares = squared_norms(self.inputs) * row_dots(self.residual, self.residual)
         return np.sqrt(squares), slice(None)
-
-    def mean_squares(self) -> Float[NDArray[Any], " P"]:
-        """Return the mean square of each entry of the scores."""
-        size, num_features = len(self.actions), self.actor.parameter.shape[1]
-        shares = np.full(size, 1 / size, dtype=np.float32)
-        features, residual = squared(self.inputs), self.residual**2
-        product = weight_gradient(features, residual, shares, num_features)
-        return product.reshape(-1)
 
     def weighted_sum(
         self, weights: Float[NDArray[Any], " B"]

@@ -173,15 +173,6 @@ def test_change_of_logits_since_the_rollout(seed, net_arch, bias):
         assert_close(ours.grad, expected.grad)
 
 
-@given(seed=seeds)
-def test_mean_squares_of_the_scores_of_a_matrix(seed):
-    inputs, mask, actions = random_batch(seed)
-    psi = explicit_scores(linear_network(seed), inputs, mask, actions)
-    found = random_scores(linear_network(seed), inputs, mask, actions).mean_squares()
-    expected = psi.square().mean(dim=0).numpy()
-    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-6)
-
-
 @given(seed=seeds, net_arch=architectures, bias=st.booleans())
 def test_variance_of_scores_is_over_actions(seed, net_arch, bias):
     inputs, mask, actions = random_batch(seed)
@@ -221,7 +212,6 @@ def test_one_hot_features_as_indices(seed):
         (sparse.dot(vector), scores.dot(vector)),
         (sparse.moments(vector)[1], scores.moments(vector)[1]),
         (sparse.weighted_sum(weights), scores.weighted_sum(weights)),
-        (sparse.mean_squares(), scores.mean_squares()),
         (sparse.norms()[0], scores.norms()[0]),
     ):
         assert_close(found, expected)
