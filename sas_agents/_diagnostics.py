@@ -101,15 +101,18 @@ class Warnings:
                 "kl",
                 f"an update changed the policy by a KL divergence of {kl:.3g}, too far "
                 "to learn from: lower learning_rate, or set target_kl",
+                stacklevel=6,
             )
         if not batch.advantage.any():
             self._warn(
                 "advantages",
                 "all advantages of a rollout are 0, and nothing can be learned from "
                 "it: check the rewards (all 0?)",
+                stacklevel=6,
             )
 
-    def _warn(self, kind: str, message: str) -> None:
+    def _warn(self, kind: str, message: str, stacklevel: int = 4) -> None:
+        """Warn at the line of the user's that many calls up."""
         if kind not in self._given:
             self._given.add(kind)
-            warnings.warn(message, stacklevel=4)
+            warnings.warn(message, stacklevel=stacklevel)

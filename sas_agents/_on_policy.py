@@ -219,8 +219,7 @@ class PolicyGradientAlgorithm(MaskedAlgorithm, OnPolicyAlgorithm):
             self._last_obs = env.reset()
             self._check_reset(self._last_obs)
         logits_of = self.policy.logits_fn()
-        shape = env.num_envs, int(self.policy.action_space.n)
-        noise = gumbel_noise(shape, self.rng)
+        noise = gumbel_noise((env.num_envs, int(self.policy.action_space.n)), self.rng)
         while not rollout_buffer.is_complete:
             logits, masks = logits_of(self._last_obs), self._last_obs[MASK_KEY]
             actions = sample_softmax(logits, masks, next(noise))
@@ -243,11 +242,16 @@ class PolicyGradientAlgorithm(MaskedAlgorithm, OnPolicyAlgorithm):
         callback.on_rollout_end()
         return True
 
-    # What overflows is found by the checks, which say what to do about it.
-    @np.errstate(all="ignore")
     def train(self) -> None:
         """Update policy, critics and baseline weights from the last rollout."""
         self.policy.set_training_mode(True)
+        # What overflows is found by the checks, which say what to do about it.
+        with np.errstate(all="ignore"):
+            batch, kl = self._update()
+        self._warnings.of_update(batch, kl)
+
+    def _update(self) -> tuple[Batch, float]:
+        """Learn from the last rollout; return it, and how far the policy moved."""
         batch, scores = self._batch()
         norms, measured = scores.norms()
         record_variance(self.logger, batch, scores, norms, measured)
@@ -266,7 +270,7 @@ class PolicyGradientAlgorithm(MaskedAlgorithm, OnPolicyAlgorithm):
         self.logger.record("train/n_updates", self._n_updates, exclude="tensorboard")
         self.logger.record("train/return_scale", self.return_scale)
         self.logger.record("train/kl", kl)
-        self._warnings.of_update(batch, kl)
+        return batch, kl
 
     def _update_policy(
         self, batch: Batch, scores: Scores, norms: NDArray[Any]
@@ -298,9 +302,8 @@ class PolicyGradientAlgorithm(MaskedAlgorithm, OnPolicyAlgorithm):
         in_time = np.empty_like(v)
         in_time[order] = v
         returns = self._returns(in_time)[order]
-        check_finite_values(
-            "the returns are", returns, self.num_timesteps, "check the rewards"
-        )
+        steps = self.num_timesteps
+        check_finite_values("the returns are", returns, steps, "check the rewards")
         baselines = np.stack([v, q], axis=1)
         if self.normalize:
             baselines *= self._rescale(returns)
@@ -331,13 +334,9 @@ class PolicyGradientAlgorithm(MaskedAlgorithm, OnPolicyAlgorithm):
 
     def _check_values(self, *values: NDArray[Any]) -> None:
         """Stop if the critics overflow, before returns are made of their values."""
+        name, cure = "the critics' values are", "check the observations"
         for part in values:
-            check_finite_values(
-                "the critics' values are",
-                part,
-                self.num_timesteps,
-                "check the observations",
-            )
+            check_finite_values(name, part, self.num_timesteps, cure)
 
     def _rescale(self, returns: NDArray[Any]) -> float:
         """Let the scale follow the returns; return the old scale over the new.

@@ -134,8 +134,9 @@ def test_episode_that_never_ends_names_the_cure(agent, monkeypatch):
         model.learn(1_000)
     # Without whole episodes it is no problem.
     env = make_vec_env(ThetaTwoTheta(), 2)
-    with pytest.warns(UserWarning, match="all advantages of a rollout are 0"):
+    with pytest.warns(UserWarning, match="all advantages of a rollout are 0") as given:
         assert make_agent(agent, env).learn(200).num_timesteps == 200
+    assert given[0].filename == __file__  # the line that called `learn`
 
 
 @episodic_agents
