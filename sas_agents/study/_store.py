@@ -196,6 +196,8 @@ def collect(source: str | Path, runs: Iterable[Labelled] = ()) -> "pd.DataFrame"
     if not path.is_file():
         return tidy(read_folder(path), runs)
     frame = pd.read_csv(path, dtype={"variant": str, "key": str})
+    # An environment without variants has an empty text, which pandas takes for missing.
+    frame["variant"] = frame["variant"].fillna("")
     labels = {run.setting: label for label, run in runs}
     if not labels:
         return frame

@@ -93,6 +93,16 @@ def test_csv_holds_all_that_the_folder_holds(
         find_run(path, "zz")
 
 
+def test_csv_keeps_the_empty_name_of_an_environment_alone(
+    tiny: Study, folder: Path, tmp_path: Path
+) -> None:
+    """Pandas takes an empty text for a missing number, which no figure can sort."""
+    frame = collect(folder, tiny.runs()).assign(variant="")
+    frame.to_csv(tmp_path / "results.csv.gz", index=False)
+    found = collect(tmp_path / "results.csv.gz", tiny.runs())
+    assert found.variant.tolist() == [""] * len(frame)
+
+
 def test_two_studies_share_a_folder(tiny: Study, folder: Path) -> None:
     """A study sees its own results only, under its own names."""
     renamed = replace(tiny.algorithms[1], name="Q-learning", algorithm="SASQ")
