@@ -356,11 +356,17 @@ def test_independent_draws_by_definition(
         np.testing.assert_array_equal(masks, expected)
 
 
-@pytest.mark.parametrize("table", [[0.3] * 3, [[0.3] * 3, [1.0] * 3]])
+@pytest.mark.parametrize(
+    "table", [[0.3] * 3, [[0.3] * 3, [1.0] * 3], [[1.0] * 3, [1.0] * 3, [0.3] * 3]]
+)
 def test_first_member_may_come_before_those_that_are_in(table):
-    """Of three at 0.3 the first is in with probability 0.3 / 0.657 = 0.457."""
+    """Of three at 0.3 the first is in with probability 0.3 / 0.657 = 0.457.
+
+    Also beside states in which everything is available.
+    """
+    states = np.full(2, table.index([0.3] * 3) if [0.3] * 3 in table else 0)
     masks = Independent(table).sets_from(
-        np.array([[0.4, 0.1, 0.9], [0.5, 0.1, 0.9]]), np.zeros(2, int), None
+        np.array([[0.4, 0.1, 0.9], [0.5, 0.1, 0.9]]), states, None
     )
     assert masks.tolist() == [[True, True, False], [False, True, False]]
 
