@@ -88,6 +88,7 @@ TESTS: dict[str, list[str]] = {
         f"{AGENTS}/test_networks.py",
         f"{AGENTS}/test_policies.py",
         f"{AGENTS}/test_errors.py",
+        f"{AGENTS}/test_spaces.py",
     ],
     "sas_agents/_optimizers.py": [
         f"{AGENTS}/test_optimizers.py",
