@@ -36,47 +36,47 @@ notebooks: $(VENV)/installed
 	SAS_EXAMPLES_SIZE=small $(BIN)/pytest --nbmake -n 2 examples
 
 bench: $(VENV)/installed
-	$(BIN)/python tests/benchmarks/startup.py
-	$(BIN)/python tests/benchmarks/environments.py
-	$(BIN)/python tests/benchmarks/agents.py
-	$(BIN)/python tests/benchmarks/masked_algorithms.py speed
-	$(BIN)/python tests/benchmarks/large_action_sets.py
-	$(BIN)/python tests/benchmarks/planning.py
-	$(BIN)/python tests/benchmarks/growth.py
+	$(BIN)/python benchmarks/startup.py
+	$(BIN)/python benchmarks/environments.py
+	$(BIN)/python benchmarks/agents.py
+	$(BIN)/python benchmarks/masked_algorithms.py speed
+	$(BIN)/python benchmarks/large_action_sets.py
+	$(BIN)/python benchmarks/planning.py
+	$(BIN)/python benchmarks/growth.py
 
 # What the masked algorithms reach over seeds, and what they never do: an hour.
 bench-masked: $(VENV)/installed
-	$(BIN)/python tests/benchmarks/masked_algorithms.py quality
-	$(BIN)/python tests/benchmarks/masked_algorithms.py soak --steps 100000
-	$(BIN)/python tests/benchmarks/large_action_sets.py learn
-	$(BIN)/python tests/benchmarks/memory_worth.py
-	$(BIN)/python tests/benchmarks/lasting_outages.py ferries
-	$(BIN)/python tests/benchmarks/lasting_outages.py map
-	$(BIN)/python tests/benchmarks/lasting_outages.py closures
+	$(BIN)/python benchmarks/masked_algorithms.py quality
+	$(BIN)/python benchmarks/masked_algorithms.py soak --steps 100000
+	$(BIN)/python benchmarks/large_action_sets.py learn
+	$(BIN)/python benchmarks/memory_worth.py
+	$(BIN)/python benchmarks/lasting_outages.py ferries
+	$(BIN)/python benchmarks/lasting_outages.py map
+	$(BIN)/python benchmarks/lasting_outages.py closures
 
 # Agents for masked actions on nine problems, ours and others': about an hour.
 masked: $(VENV)/installed
-	$(BIN)/python tests/benchmarks/masked_benchmark.py $(MASKED)
+	$(BIN)/python benchmarks/masked_benchmark.py $(MASKED)
 
 # Hours by default: SOAK="--steps 100000 --training-steps 2000 --settings 3" for minutes.
 soak: $(VENV)/installed
-	$(BIN)/python tests/benchmarks/soak.py $(SOAK)
+	$(BIN)/python benchmarks/soak.py $(SOAK)
 
 # The memory of 2 million steps of each agent, about ten minutes.
 memory: $(VENV)/installed
-	$(BIN)/python tests/benchmarks/memory.py $(MEMORY)
+	$(BIN)/python benchmarks/memory.py $(MEMORY)
 
 # Small faults that no test notices; MUTANTS="sas_gym/masks.py --sample 20" for a part.
 mutants: $(VENV)/installed
-	$(BIN)/python tests/benchmarks/mutants.py $(MUTANTS)
+	$(BIN)/python benchmarks/mutants.py $(MUTANTS)
 
-# What other libraries answer to the questions of tests/sas_agents/test_known_answers.py.
+# What other libraries answer to the questions of tests/sas_agents/base/test_known_answers.py.
 peers: $(VENV)/installed
-	$(BIN)/python tests/benchmarks/peers.py
+	$(BIN)/python benchmarks/peers.py
 
 # The suite with the lowest and the newest supported versions, in new environments.
 versions:
-	$(PYTHON) tests/benchmarks/versions.py $(VERSIONS)
+	$(PYTHON) benchmarks/versions.py $(VERSIONS)
 
 format: $(VENV)/installed
 	$(BIN)/ruff format .

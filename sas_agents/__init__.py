@@ -101,62 +101,96 @@ SASQ:
 """
 
 from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from sas_agents import _requirements  # noqa: F401  # first: it names a missing extra
-from sas_agents._features import FourierBasis
-from sas_agents._masked import MaskedA2C, MaskedPPO
-from sas_agents._masked_policies import MaskedActorCriticPolicy
-from sas_agents._policies import CnnPolicy, LinearPolicy, MultiInputPolicy, SASPolicy
-from sas_agents._q_policies import (
-    CnnQPolicy,
-    LinearQPolicy,
-    MultiInputQPolicy,
-    SASQPolicy,
-)
-from sas_agents._sas_npg import SASNPG
-from sas_agents._sas_pg import SASPG
-from sas_agents._sas_q import SASQ
-from sas_agents._two_tower import TwoTowerPolicy
-from sas_agents._vec_env import VecMaskInObservation, VectorEnvAdapter, make_vec_env
+from sas_gym._arguments import require_extra
 
 if TYPE_CHECKING:
-    from sas_agents._masked_contrib import MaskedQRDQN as MaskedQRDQN
-    from sas_agents._masked_contrib import MaskedRecurrentPPO as MaskedRecurrentPPO
-    from sas_agents._masked_contrib import MaskedTRPO as MaskedTRPO
+    from sas_agents.masked._algorithms import MaskedA2C as MaskedA2C
+    from sas_agents.masked._algorithms import MaskedPPO as MaskedPPO
+    from sas_agents.masked._contrib import MaskedQRDQN as MaskedQRDQN
+    from sas_agents.masked._contrib import MaskedRecurrentPPO as MaskedRecurrentPPO
+    from sas_agents.masked._contrib import MaskedTRPO as MaskedTRPO
+    from sas_agents.masked._contrib_policies import MaskedLstmPolicy as MaskedLstmPolicy
+    from sas_agents.masked._contrib_policies import (
+        MaskedQRDQNPolicy as MaskedQRDQNPolicy,
+    )
+    from sas_agents.masked._policies import (
+        MaskedActorCriticPolicy as MaskedActorCriticPolicy,
+    )
+    from sas_agents.masked._two_tower import TwoTowerPolicy as TwoTowerPolicy
+    from sas_agents.models._features import FourierBasis as FourierBasis
+    from sas_agents.policy_gradient._policies import CnnPolicy as CnnPolicy
+    from sas_agents.policy_gradient._policies import LinearPolicy as LinearPolicy
+    from sas_agents.policy_gradient._policies import (
+        MultiInputPolicy as MultiInputPolicy,
+    )
+    from sas_agents.policy_gradient._policies import SASPolicy as SASPolicy
+    from sas_agents.policy_gradient._sas_npg import SASNPG as SASNPG
+    from sas_agents.policy_gradient._sas_pg import SASPG as SASPG
+    from sas_agents.q_learning._policies import CnnQPolicy as CnnQPolicy
+    from sas_agents.q_learning._policies import LinearQPolicy as LinearQPolicy
+    from sas_agents.q_learning._policies import MultiInputQPolicy as MultiInputQPolicy
+    from sas_agents.q_learning._policies import SASQPolicy as SASQPolicy
+    from sas_agents.q_learning._sas_q import SASQ as SASQ
+    from sas_agents.vec_env._vec_env import VecMaskInObservation as VecMaskInObservation
+    from sas_agents.vec_env._vec_env import VectorEnvAdapter as VectorEnvAdapter
+    from sas_agents.vec_env._vec_env import make_vec_env as make_vec_env
 
-__all__ = [
-    "SASNPG",
-    "SASPG",
-    "SASQ",
-    "CnnPolicy",
-    "CnnQPolicy",
-    "FourierBasis",
-    "LinearPolicy",
-    "LinearQPolicy",
-    "MaskedA2C",
-    "MaskedActorCriticPolicy",
-    "MaskedPPO",
-    "MultiInputPolicy",
-    "MultiInputQPolicy",
-    "SASPolicy",
-    "SASQPolicy",
-    "TwoTowerPolicy",
-    "VecMaskInObservation",
-    "VectorEnvAdapter",
-    "make_vec_env",
-]
+__version__ = "0.1.0"
 
-# They need sb3-contrib, which comes with an extra: loaded when first asked for.
-_CONTRIB = ("MaskedQRDQN", "MaskedRecurrentPPO", "MaskedTRPO")
+# The module of each public name, which is imported when the name is first used.
+_MODULES = {
+    "masked._algorithms": ("MaskedA2C", "MaskedPPO"),
+    "masked._policies": ("MaskedActorCriticPolicy",),
+    "masked._two_tower": ("TwoTowerPolicy",),
+    "models._features": ("FourierBasis",),
+    "policy_gradient._policies": (
+        "CnnPolicy",
+        "LinearPolicy",
+        "MultiInputPolicy",
+        "SASPolicy",
+    ),
+    "policy_gradient._sas_npg": ("SASNPG",),
+    "policy_gradient._sas_pg": ("SASPG",),
+    "q_learning._policies": (
+        "CnnQPolicy",
+        "LinearQPolicy",
+        "MultiInputQPolicy",
+        "SASQPolicy",
+    ),
+    "q_learning._sas_q": ("SASQ",),
+    "vec_env._vec_env": ("VecMaskInObservation", "VectorEnvAdapter", "make_vec_env"),
+}
+# The same of the names that need sb3-contrib.
+_CONTRIB_MODULES = {
+    "masked._contrib": ("MaskedQRDQN", "MaskedRecurrentPPO", "MaskedTRPO"),
+    "masked._contrib_policies": ("MaskedLstmPolicy", "MaskedQRDQNPolicy"),
+}
+_MODULE_OF = {
+    name: module
+    for modules in (_MODULES, _CONTRIB_MODULES)
+    for module, names in modules.items()
+    for name in names
+}
+_CONTRIB = {name for names in _CONTRIB_MODULES.values() for name in names}
+_HAS_CONTRIB = find_spec("sb3_contrib") is not None
+
+__all__ = sorted(  # depends on the extras that are installed
+    name for name in _MODULE_OF if _HAS_CONTRIB or name not in _CONTRIB
+)
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _CONTRIB:
+    if name not in _MODULE_OF:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    require_extra("agents", "stable_baselines3", "torch")
     try:
-        module = import_module("sas_agents._masked_contrib")
+        module = import_module(f"{__name__}.{_MODULE_OF[name]}")
     except ModuleNotFoundError as error:
+        if name not in _CONTRIB:
+            raise
         raise ImportError(
             f"{name} needs sb3-contrib: pip install 'sas-gym[contrib]'"
         ) from error
@@ -164,4 +198,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *_CONTRIB])
+    return sorted({*globals(), *__all__})

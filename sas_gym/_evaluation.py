@@ -8,10 +8,11 @@ from gymnasium.vector import VectorEnv
 from numpy.typing import NDArray
 
 from sas_gym._types import Floats
+from sas_gym.action_sets._action_probs import uniform_action_probs
 from sas_gym.masks import MASK_KEY, sample_actions
 
 if TYPE_CHECKING:
-    from sas_gym.planning import TabularSASMDP
+    from sas_gym.tasks._tabular import TabularSASMDP
 
 Policy = Callable[[Any, NDArray[np.int8]], NDArray[Any]]
 """From the observations and action masks of N environments to N actions."""
@@ -87,6 +88,4 @@ class RandomPolicy:
 
     def action_probs(self, mdp: "TabularSASMDP") -> Floats:
         """Probability of each action in every state, over the sets, [S, A]."""
-        from sas_gym.planning import uniform_action_probs  # SciPy loads on first use
-
         return uniform_action_probs(mdp.action_sets, mdp.possible_actions)

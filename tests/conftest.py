@@ -9,7 +9,7 @@ import hypothesis
 import pytest
 
 hypothesis.settings.register_profile("default", deadline=None, max_examples=50)
-# For `tests/benchmarks/mutants.py`, where a failure is enough, and need not be simple.
+# For `benchmarks/mutants.py`, where a failure is enough, and need not be simple.
 hypothesis.settings.register_profile(
     "mutants",
     hypothesis.settings.get_profile("default"),

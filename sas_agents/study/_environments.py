@@ -119,7 +119,7 @@ def _takes(make: Callable[..., Any], name: str) -> bool:
 
 def make_env(problem: Problem, mask_in_observation: bool = True) -> gym.Env[Any, Any]:
     """Make one environment; a guest with masks has them where it has them."""
-    from sas_agents._vec_env import single_env
+    from sas_agents.vec_env._vec_env import single_env
 
     options = {**problem.options, "mask_in_observation": mask_in_observation}
     if isinstance(problem.target, str):
@@ -138,7 +138,7 @@ def training_env(
     problem: Problem, channel: MaskChannel, num_envs: int, seed: int
 ) -> Any:
     """Make the `VecEnv` that an algorithm learns in."""
-    from sas_agents import make_vec_env
+    from sas_agents.vec_env._vec_env import make_vec_env
 
     in_observation = channel == "observation"
     if channel != "repair" and isinstance(problem.target, str | Task):
@@ -187,7 +187,7 @@ def evaluation_env(
     problem: Problem, channel: MaskChannel, num_episodes: int, seed: int
 ) -> EpisodeStarts:
     """Make the vector environment that an algorithm is evaluated in."""
-    from sas_agents._vec_env import native_vector_env
+    from sas_agents.vec_env._vec_env import native_vector_env
 
     in_observation = channel == "observation"
     if isinstance(problem.target, str | Task):

@@ -78,8 +78,6 @@ def from_preset(
 ) -> T:
     """Build an agent with its preset for an environment.
 
-    `SASPG.from_preset("SAS/Maze-v0", env)` is the same.
-
     Args:
         algorithm_class: `SASPG`, `SASNPG`, `SASQ`, or another of the study's classes.
         env_id: Whose preset to take.

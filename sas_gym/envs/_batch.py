@@ -31,7 +31,7 @@ from sas_gym.masks import (
 from sas_gym.tasks._task import States, Task
 
 if TYPE_CHECKING:
-    from sas_gym.planning._tabular import TabularSASMDP
+    from sas_gym.tasks._tabular import TabularSASMDP
 
 Observation = Any
 TaskLike = Task | Callable[..., Task] | str

@@ -19,8 +19,8 @@ from sas_gym.masks import MASK_KEY, OnUnavailable, int_mask
 from sas_gym.tasks._task import States, Task
 
 if TYPE_CHECKING:
-    from sas_gym.planning._tabular import TabularSASMDP
     from sas_gym.rendering import Frame
+    from sas_gym.tasks._tabular import TabularSASMDP
 
 
 _NOWHERE = np.empty(0, dtype=np.intp)

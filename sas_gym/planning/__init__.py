@@ -3,8 +3,8 @@
 It needs SciPy: `pip install sas-gym[planning]`.
 """
 
-from sas_gym.planning import _requirements  # noqa: F401  # first: it names a missing extra
-from sas_gym.planning._action_probs import (
+from sas_gym import _sparse  # noqa: F401  # first: it names a missing extra
+from sas_gym.action_sets._action_probs import (
     best_action_probs,
     enumerate_sets,
     mean_value,
@@ -36,7 +36,7 @@ from sas_gym.planning._returns import (
     reference_return,
 )
 from sas_gym.planning._sampled_sets import SamplingError, sampled, sampling_error
-from sas_gym.planning._tabular import TabularSASMDP
+from sas_gym.tasks._tabular import TabularSASMDP
 
 __all__ = [
     "DecisionListPolicy",

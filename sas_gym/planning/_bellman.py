@@ -8,11 +8,11 @@ from scipy import sparse
 from scipy.sparse.linalg import splu
 
 from sas_gym._types import Floats, Mask
+from sas_gym.action_sets._action_probs import best_action_probs, mean_value
 from sas_gym.action_sets._base import some
-from sas_gym.planning._action_probs import best_action_probs, mean_value
 from sas_gym.planning._policies import DecisionListPolicy
-from sas_gym.planning._tabular import TabularSASMDP
 from sas_gym.tasks._routing import can_reach
+from sas_gym.tasks._tabular import TabularSASMDP
 
 
 @dataclass(frozen=True)

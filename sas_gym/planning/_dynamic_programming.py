@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Float
 
 from sas_gym._types import Floats
-from sas_gym.planning._action_probs import (
+from sas_gym.action_sets._action_probs import (
     best_action_probs,
     mean_value,
     uniform_action_probs,
@@ -23,7 +23,7 @@ from sas_gym.planning._bellman import (
     zero_terminal,
 )
 from sas_gym.planning._policies import DecisionListPolicy, TabularPolicy
-from sas_gym.planning._tabular import TabularSASMDP
+from sas_gym.tasks._tabular import TabularSASMDP
 
 # Relative to the largest value: an improvement below this is rounding.
 _ROUNDING = 1e-13

@@ -9,14 +9,14 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from sas_gym._types import Floats, Mask
-from sas_gym.planning._action_probs import enumerate_sets, mean_value
+from sas_gym.action_sets._action_probs import enumerate_sets, mean_value
 from sas_gym.planning._bellman import (
     action_values,
     evaluate,
     policy_transitions,
     zero_terminal,
 )
-from sas_gym.planning._tabular import TabularSASMDP
+from sas_gym.tasks._tabular import TabularSASMDP
 
 # Relative to the largest eigenvalue of a Fisher matrix: one below this is 0.
 _SINGULAR = 1e-10

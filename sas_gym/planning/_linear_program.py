@@ -6,7 +6,7 @@ from scipy import sparse
 from scipy.optimize import linprog
 
 from sas_gym._types import Floats, Mask
-from sas_gym.planning._action_probs import uniform_action_probs
+from sas_gym.action_sets._action_probs import uniform_action_probs
 from sas_gym.planning._bellman import (
     Solution,
     action_values,
@@ -14,7 +14,7 @@ from sas_gym.planning._bellman import (
     policy_transitions,
     solution,
 )
-from sas_gym.planning._tabular import TabularSASMDP
+from sas_gym.tasks._tabular import TabularSASMDP
 
 # The tightest that HiGHS takes.
 _FEASIBILITY = 1e-10

@@ -9,10 +9,10 @@ from jaxtyping import Bool, Float, Int
 from numpy.typing import ArrayLike, NDArray
 
 from sas_gym._types import Floats, Ints, Mask
+from sas_gym.action_sets._action_probs import best_action_probs, rank
 from sas_gym.action_sets._base import some
 from sas_gym.masks import MASK_KEY
-from sas_gym.planning._action_probs import best_action_probs, rank
-from sas_gym.planning._tabular import TabularSASMDP
+from sas_gym.tasks._tabular import TabularSASMDP
 
 NO_ACTION = -1
 """Fills the end of a ranking where a state has fewer actions."""

@@ -18,7 +18,7 @@ from sas_gym.action_sets import ActionSets, Independent
 from sas_gym.envs._single import SASEnv
 from sas_gym.envs._vector import SASVectorEnv
 from sas_gym.planning._dynamic_programming import policy_evaluation, solve
-from sas_gym.planning._tabular import TabularSASMDP
+from sas_gym.tasks._tabular import TabularSASMDP
 from sas_gym.tasks._task import Task
 
 AnyEnv = gym.Env[Any, Any] | VectorEnv[Any, Any, Any]

@@ -7,15 +7,15 @@ from jaxtyping import Bool, Float, Int
 
 from sas_gym._types import Floats, Ints, Mask
 from sas_gym.action_sets import ActionSets
-from sas_gym.action_sets._correlated import pick
-from sas_gym.planning._action_probs import (
+from sas_gym.action_sets._action_probs import (
     best_action_probs,
     listed_best_probs,
     normalized,
     uniform_action_probs,
 )
+from sas_gym.action_sets._correlated import pick
 from sas_gym.planning._bellman import Solution, discounted_sums
-from sas_gym.planning._tabular import TabularSASMDP
+from sas_gym.tasks._tabular import TabularSASMDP
 
 
 class SampledSets(ActionSets):

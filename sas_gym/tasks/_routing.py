@@ -20,7 +20,7 @@ from sas_gym.action_sets import Independent
 from sas_gym.tasks._task import Actions, Rewards, States, Task, Terminations
 
 if TYPE_CHECKING:
-    from sas_gym.planning._tabular import TabularSASMDP
+    from sas_gym.tasks._tabular import TabularSASMDP
 
 NO_ROAD = -1
 
@@ -172,9 +172,9 @@ class Routing(Task):
 
     def tabular(self) -> "TabularSASMDP":
         """Return the roads as arrays, undiscounted."""
-        from scipy import sparse  # SciPy loads on first use
-
-        from sas_gym.planning._tabular import TabularSASMDP
+        # SciPy loads on first use.
+        from sas_gym._sparse import sparse
+        from sas_gym.tasks._tabular import TabularSASMDP
 
         roads = np.flatnonzero(self._possible)
         entries = (np.ones(len(roads)), (roads, self.successor.take(roads)))

@@ -12,7 +12,7 @@ from sas_gym._types import Floats, Ints, Mask, NDArray
 from sas_gym.action_sets import ActionSets
 
 if TYPE_CHECKING:
-    from sas_gym.planning._tabular import TabularSASMDP
+    from sas_gym.tasks._tabular import TabularSASMDP
 
 States = Shaped[NDArray[Any], "N ..."]
 """The states of N environments, along the first axis."""

@@ -13,7 +13,7 @@ from sas_gym.action_sets import Independent
 from sas_gym.tasks._task import Actions, Rewards, States, Task, Terminations
 
 if TYPE_CHECKING:
-    from sas_gym.planning._tabular import TabularSASMDP
+    from sas_gym.tasks._tabular import TabularSASMDP
 
 LEFT, RIGHT = 0, 1
 
@@ -94,7 +94,7 @@ class ThetaTwoTheta(Task):
 
     def tabular(self) -> "TabularSASMDP":
         """Return the two states as arrays, undiscounted."""
-        from sas_gym.planning._tabular import TabularSASMDP  # SciPy loads on first use
+        from sas_gym.tasks._tabular import TabularSASMDP  # SciPy loads on first use
 
         return TabularSASMDP(
             np.tile(np.eye(2), (2, 1, 1)),

@@ -24,8 +24,8 @@ from sas_agents import (
     MaskedTRPO,
     make_vec_env,
 )
-from sas_agents._features import Identity
-from sas_agents._networks import LinearNetwork, Network
+from sas_agents.models._features import Identity
+from sas_agents.models._networks import LinearNetwork, Network
 from sas_gym.masks import MASK_KEY
 
 TAXI = max(name for name in gym.registry if name.startswith("Taxi-v"))

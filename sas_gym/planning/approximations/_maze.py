@@ -10,8 +10,8 @@ from scipy import sparse
 
 from sas_gym._types import Floats, Ints, Mask
 from sas_gym.planning._bellman import Solution
-from sas_gym.planning._tabular import TabularSASMDP
 from sas_gym.tasks._maze import Maze, inside
+from sas_gym.tasks._tabular import TabularSASMDP
 
 # Keeps the weights of a point between nodes that are all but one missing from 0 / 0.
 _TINY = 1e-9

@@ -7,7 +7,7 @@ from jaxtyping import Bool, Float, Int
 from numpy.random import Generator
 
 from sas_gym._types import Floats, Ints, Mask
-from sas_gym.planning._action_probs import best_action_probs, mean_value
+from sas_gym.action_sets._action_probs import best_action_probs, mean_value
 from sas_gym.tasks._recommender import Recommender
 from sas_gym.tasks._task import States
 

@@ -1,5 +1,0 @@
-"""Names the extra to install where this package's dependencies are missing."""
-
-from sas_gym._arguments import require_extra
-
-require_extra("agents", "stable_baselines3", "torch")

@@ -1,0 +1,1 @@
+"""The part that all agents share: masks, checks, exploration and saving."""

@@ -1,0 +1,367 @@
+"""The base class of all agents: masks in, actions inside the action sets out."""
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from io import BufferedIOBase
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+import torch as th
+from gymnasium import spaces
+from numpy.typing import NDArray
+from stable_baselines3.common.base_class import BaseAlgorithm
+from stable_baselines3.common.callbacks import (
+    BaseCallback,
+    ConvertCallback,
+    ProgressBarCallback,
+)
+from stable_baselines3.common.policies import BasePolicy
+from stable_baselines3.common.type_aliases import MaybeCallback, Schedule
+from stable_baselines3.common.vec_env import VecEnv
+
+from sas_agents.base._checks import (
+    CheckedMask,
+    LearningChecks,
+    check_finite,
+    check_has_env,
+    check_observations,
+    check_rate,
+    check_settings,
+    checked_timesteps,
+    has_checked_masks,
+    is_finite,
+)
+from sas_agents.base._space_checks import check_spaces
+from sas_agents.models._features import ArrayObs, has_mask
+from sas_agents.vec_env._infos import ended_episodes, truncated_envs
+from sas_agents.vec_env._vec_env import VecMaskInObservation
+from sas_gym import MaskInObservation, SASEnv
+from sas_gym.masks import MASK_KEY, check_masks, mask_sizes, with_mask
+
+# Keeps the randomness of predictions apart from training's under the same seed.
+_PREDICTIONS_KEY = (0x9E3D,)
+
+
+class MaskedAlgorithm(BaseAlgorithm):
+    """An algorithm that sees the masks of any environment, and acts inside them."""
+
+    prediction_rng: np.random.Generator
+    """Draws what `predict` chooses at random, so that an evaluation leaves training as
+    it would be without. It is saved with the model."""
+
+    def policy_class_of(self, policy: str | type[BasePolicy]) -> type[Any]:
+        """Return a policy's class, which the base class should be given.
+
+        Stable-Baselines3 takes the names `"MlpPolicy"` and `"CnnPolicy"` for a mistake
+        on dict observations, which all of ours are.
+        """
+        if isinstance(policy, str):
+            return self._get_policy_from_name(policy)
+        aliases = self.policy_aliases
+        base = aliases.get("MlpPolicy") or aliases["MlpLstmPolicy"]
+        if not (isinstance(policy, type) and issubclass(policy, base)):
+            raise ValueError(
+                f"policy must be one of {sorted(aliases)} or a subclass of "
+                f"sas_agents.{base.__name__}, which masks the actions; got {policy!r}"
+            )
+        return policy
+
+    def _setup_model(self) -> None:
+        check_has_env(self)
+        self._set_defaults()
+        check_settings(self)
+        super()._setup_model()  # type: ignore[safe-super]  # SB3's, by the subclass
+        if not hasattr(self, "prediction_rng"):  # a loaded model has it
+            sequence = np.random.SeedSequence(self.seed, spawn_key=_PREDICTIONS_KEY)
+            self.prediction_rng = np.random.default_rng(sequence)
+        # Shared: a policy that is used by itself has one of its own.
+        self.policy.rng = self.prediction_rng  # type: ignore[assignment]  # a Module's
+        if self.verbose >= 1:
+            features = self.policy.features_extractor_class.__name__
+            print(f"Features of the state: {features}")
+
+    def _set_defaults(self) -> None:
+        """Replace `None` in settings whose defaults depend on policy or environment."""
+
+    @staticmethod
+    def _wrap_env(
+        env: gym.Env[Any, Any] | VecEnv, verbose: int = 0, monitor_wrapper: bool = True
+    ) -> VecEnv:
+        """Wrap as Stable-Baselines3 does, and put the masks into the observations."""
+        check_spaces(env)
+        # SB3 and the policies reject other action spaces, with messages of their own.
+        is_finite = isinstance(
+            env.action_space,
+            spaces.Discrete | spaces.MultiDiscrete | spaces.MultiBinary,
+        )
+        if is_finite and not isinstance(env, VecEnv):
+            if not has_mask(env.observation_space):
+                env = MaskInObservation(env)
+            elif not isinstance(env.unwrapped, SASEnv):  # whose masks are right
+                env = CheckedMask(env)
+        vec_env = BaseAlgorithm._wrap_env(env, verbose, monitor_wrapper)
+        if is_finite and not has_mask(vec_env.observation_space):
+            return VecMaskInObservation(vec_env)
+        return vec_env
+
+    def _update_info_buffer(
+        self, infos: Sequence[dict[str, Any]], dones: NDArray[Any] | None = None
+    ) -> None:
+        """Keep the statistics of episodes that have ended: only their infos are read.
+
+        Of more than the statistics keep, the last ones would be left.
+        """
+        if dones is None:
+            super()._update_info_buffer(list(infos))
+            return
+        ended = dones.nonzero()[0]
+        if not ended.size:
+            return
+        assert self.ep_info_buffer is not None  # set up with the training
+        assert self.ep_success_buffer is not None
+        last = ended_episodes(infos, ended[-self._stats_window_size :])
+        for buffer, key in (
+            (self.ep_info_buffer, "episode"),
+            (self.ep_success_buffer, "is_success"),
+        ):
+            buffer += [x for info in last if (x := info.get(key)) is not None]
+
+    def save(
+        self,
+        path: str | Path | BufferedIOBase,
+        exclude: Iterable[str] | None = None,
+        include: Iterable[str] | None = None,
+    ) -> None:
+        """Save the model, whole or not at all.
+
+        It is written beside its place and then moved there, so that a save which is
+        interrupted leaves an older one as it was.
+
+        To continue training, load with the environment: `load(path, env=env)`. The
+        environment is not saved, and with the model's own seed Stable-Baselines3 would
+        seed it again: the episodes of the first training would be played again. So pass
+        another seed, `load(path, env=env, seed=1)`, or, if `env` is still as the
+        training left it, `load(path, env=env, seed=None, force_reset=False)`, which
+        continues as if it had never stopped. `SASQ` and `MaskedQRDQN` also need
+        `save_replay_buffer` and `load_replay_buffer`, and, to go on to the last bit,
+        NumPy's global state, from which Stable-Baselines3's replay buffer draws; the
+        stock on-policy algorithms (`MaskedPPO` and so on) torch's state, and NumPy's.
+        sb3-contrib does not save the memory of `MaskedRecurrentPPO`: it starts empty.
+
+        Args:
+            path: Where to; `.zip` is added to a name without a suffix.
+            exclude: Attributes to leave out beside those left out by default.
+            include: Attributes to save even so.
+        """
+        if isinstance(path, BufferedIOBase):
+            super().save(path, exclude, include)
+            return
+        with whole_file(path, "zip") as file:
+            super().save(file, exclude, include)
+
+    def _setup_learn(
+        self, total_timesteps: int, *args: Any, **kwargs: Any
+    ) -> tuple[int, BaseCallback]:
+        total_timesteps = checked_timesteps(total_timesteps)
+        arguments = super()._setup_learn(total_timesteps, *args, **kwargs)
+        assert self.env is not None  # or it could not have been set up
+        # Looked up once: at every step it took as long as the step.
+        self._trusts_masks = has_checked_masks(self.env)
+        self._mask_sizes = mask_sizes(self.action_space)
+        self._check_reset(self._last_obs)
+        return arguments
+
+    def _update_current_progress_remaining(
+        self, num_timesteps: int, total_timesteps: int
+    ) -> None:
+        """Let schedules end at 0, where a last rollout goes beyond the last step."""
+        super()._update_current_progress_remaining(num_timesteps, total_timesteps)
+        self._current_progress_remaining = max(self._current_progress_remaining, 0.0)
+
+    def _update_learning_rate(
+        self, optimizers: list[th.optim.Optimizer] | th.optim.Optimizer
+    ) -> None:
+        self._rate("learning_rate", self.lr_schedule)
+        super()._update_learning_rate(optimizers)
+
+    def _rate(self, name: str, schedule: Schedule) -> float:
+        """Return what a schedule says now, which must be a rate, too."""
+        rate = schedule(self._current_progress_remaining)
+        check_rate(name, rate)
+        return rate
+
+    def _init_callback(
+        self, callback: MaybeCallback, progress_bar: bool = False
+    ) -> BaseCallback:
+        """Let the checks come first: every loop calls its callbacks at every step."""
+        given = callback if isinstance(callback, list) else [callback]
+        callbacks = [
+            one if isinstance(one, BaseCallback) else ConvertCallback(one)
+            for one in given
+            if one is not None
+        ]
+        bar = [BoundedProgressBar()] if progress_bar else []
+        checks, others = LearningChecks(), [*callbacks, *bar]
+        # A list of one would take longer than what is in it.
+        return super()._init_callback([checks, *others] if others else checks)
+
+    def _check_reset(self, obs: Any) -> None:
+        """Raise `ValueError` for first observations that nothing can be learned from.
+
+        A silent NaN would end in weights that are all NaN, and an empty mask in an
+        unavailable action.
+        """
+        self._checked(obs, "at reset()", self.n_envs)
+
+    def _check_step(
+        self,
+        obs: Any,
+        rewards: NDArray[Any],
+        dones: NDArray[Any],
+        infos: list[dict[str, Any]],
+    ) -> None:
+        """Raise `ValueError` for a step that nothing can be learned from.
+
+        An empty mask of a final state, where nobody acts, becomes one with every
+        action.
+        """
+        trusts = self._trusts_masks
+        ended = truncated_envs(infos, dones) if trusts else dones.nonzero()[0].tolist()
+        # Nearly always, and so without anything that an error would need.
+        if trusts and not ended and all(map(is_finite, (rewards, *obs.values()))):
+            return
+        when = f"at step {self.num_timesteps}"
+        check_finite("reward", rewards, when)
+        self._checked(obs, when, self.n_envs)
+        # Nothing is learned from a final state but its mask, unless it was cut off.
+        for info in (infos[index] for index in ended):
+            last = info.get("terminal_observation")
+            if last is not None:
+                last = self._checked(last, f"{when}, in a final state", None)
+                info["terminal_observation"] = last
+
+    def _checked(self, obs: ArrayObs, when: str, num_envs: int | None) -> ArrayObs:
+        return check_observations(
+            obs,
+            self._mask_sizes,
+            when,
+            num_envs=num_envs,
+            trusts_masks=self._trusts_masks,
+        )
+
+    def predict(
+        self,
+        observation: Any,
+        state: tuple[NDArray[Any], ...] | None = None,
+        episode_start: NDArray[Any] | None = None,
+        deterministic: bool = False,
+        action_masks: NDArray[Any] | None = None,
+    ) -> tuple[NDArray[Any], tuple[NDArray[Any], ...] | None]:
+        """Choose actions inside the action sets.
+
+        Args:
+            observation: One observation, or a batch of them.
+            state: Hidden states of a recurrent policy; others do not use it.
+            episode_start: Whether each observation starts an episode; likewise.
+            deterministic: Whether to take the best action instead of drawing one.
+            action_masks: The mask of each observation; replaces one that it carries.
+
+        Returns:
+            The action of each observation, and the new `state`.
+        """
+        sizes = mask_sizes(self.action_space)
+        masked = require_mask(observation, action_masks, sizes, self.observation_space)
+        return self._choose(masked, state, episode_start, deterministic)
+
+    def _choose(
+        self,
+        masked: dict[str, NDArray[Any]],
+        state: tuple[NDArray[Any], ...] | None,
+        episode_start: NDArray[Any] | None,
+        deterministic: bool,
+    ) -> tuple[NDArray[Any], tuple[NDArray[Any], ...] | None]:
+        """Choose actions for observations that carry their masks."""
+        if deterministic:
+            return super().predict(masked, state, episode_start, deterministic)
+        # Stable-Baselines3's policies draw from torch's generator, as training does.
+        devices = [self.device] if self.device.type == "cuda" else []
+        with th.random.fork_rng(devices):
+            th.manual_seed(int(self.prediction_rng.integers(2**63)))
+            return super().predict(masked, state, episode_start, deterministic)
+
+
+class BoundedProgressBar(ProgressBarCallback):
+    """A progress bar that stays at its end while a last rollout goes beyond it."""
+
+    def _on_step(self) -> bool:
+        left = self.pbar.total - self.pbar.n
+        self.pbar.update(min(self.training_env.num_envs, left))
+        return True
+
+
+@contextmanager
+def whole_file(path: str | Path, suffix: str) -> Iterator[BufferedIOBase]:
+    """Open a file to write, which takes its place only when it is complete.
+
+    Args:
+        path: Its place.
+        suffix: Added to a name without one, as Stable-Baselines3 does.
+    """
+    target = Path(path)
+    if not target.suffix:
+        target = Path(f"{path}.{suffix}")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = target.with_name(f"{target.name}.{os.getpid()}.tmp")
+    try:
+        with unfinished.open("wb") as file:
+            yield file
+        os.replace(unfinished, target)
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+def require_mask(
+    observation: Any,
+    action_masks: NDArray[Any] | None,
+    sizes: list[int],
+    space: gym.Space[Any],
+) -> dict[str, NDArray[Any]]:
+    """Return an observation that carries its mask, or say what is missing."""
+    if isinstance(observation, tuple):
+        raise ValueError(
+            "predict() got a tuple, where it needs an observation: Gymnasium's reset() "
+            "returns `obs, info = env.reset()`, a VecEnv's `obs = vec_env.reset()`"
+        )
+    source = f"observation[{MASK_KEY!r}]"
+    if action_masks is not None:
+        source = "action_masks"
+        observation = with_mask(observation, np.asarray(action_masks))
+    elif not isinstance(observation, dict) or MASK_KEY not in observation:
+        raise ValueError(
+            "predict() needs the action mask: pass observations that carry it (wrap "
+            "the environment in sas_gym.MaskInObservation, or a VecEnv in "
+            "sas_agents.VecMaskInObservation), or pass action_masks=..."
+        )
+    shape = _batch_shape(observation, space)
+    given = observation[MASK_KEY] if action_masks is None else action_masks
+    masks = check_masks(given, sizes, source, batch_shape=shape)
+    return with_mask(observation, masks)
+
+
+def _batch_shape(
+    observation: dict[str, Any], space: gym.Space[Any]
+) -> tuple[int, ...] | None:
+    """Return the shape of a batch of observations, `()` for one alone.
+
+    `None` where the observation is not of the space: what is wrong with it is then
+    Stable-Baselines3's to say.
+    """
+    parts = space.spaces if isinstance(space, spaces.Dict) else {}
+    for key, part in parts.items():
+        if key != MASK_KEY and key in observation and part.shape is not None:
+            shape: tuple[int, ...] = np.shape(observation[key])
+            return shape[: max(len(shape) - len(part.shape), 0)]
+    return None

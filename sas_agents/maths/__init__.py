@@ -1,0 +1,1 @@
+"""Pure functions of arrays: operations on masked values, and estimators."""

@@ -1,0 +1,1 @@
+"""Features and networks: functions of the state, which see no mask by default."""

@@ -1,0 +1,1 @@
+"""SASPG and SASNPG: rollouts, critics, scores and policies."""

@@ -1,0 +1,412 @@
+"""What SASPG and SASNPG share: rollouts of the current policy and two baselines."""
+
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import torch as th
+from gymnasium import spaces
+from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
+from stable_baselines3.common.policies import BasePolicy
+from stable_baselines3.common.type_aliases import GymEnv, MaybeCallback, Schedule
+from stable_baselines3.common.utils import FloatSchedule, update_learning_rate
+from stable_baselines3.common.vec_env import VecEnv
+
+from sas_agents.base._algorithm import MaskedAlgorithm
+from sas_agents.base._checks import (
+    check_finite_values,
+    check_log_interval,
+    checked_timesteps,
+)
+from sas_agents.maths._estimators import (
+    advantages,
+    baseline_weights,
+    changed_policy,
+    q_bar,
+    root_mean_square,
+    running_scale,
+    unit_scale,
+)
+from sas_agents.maths._masked_ops import gumbel_noise, sample_softmax
+from sas_agents.models._networks import LinearNetwork, as_array
+from sas_agents.policy_gradient._batch import Batch, keep_freed_memory, rows
+from sas_agents.policy_gradient._critics import (
+    fit_least_squares,
+    gradient_step,
+    rescale,
+)
+from sas_agents.policy_gradient._diagnostics import (
+    Warnings,
+    record_rollout,
+    record_variance,
+)
+from sas_agents.policy_gradient._episodes import EpisodeBuffer
+from sas_agents.policy_gradient._policies import (
+    CnnPolicy,
+    LinearPolicy,
+    MultiInputPolicy,
+    SASPolicy,
+)
+from sas_agents.policy_gradient._scores import Scores, scores_of
+from sas_gym._types import NDArray
+from sas_gym.masks import MASK_KEY
+
+# Share of the square of the returns' scale that a rollout replaces.
+SCALE_RATE = 0.1
+# Samples of a rollout, at most twice as many, on which the policy's change is measured.
+MEASURED_CHANGES = 512
+# Steps of one environment after which an episode is taken for one that never ends: more
+# than the longest of Atari.
+MAX_EPISODE_STEPS = 10_000
+# Steps of one environment that a rollout has at least, where `n_steps` is not given.
+MIN_STEPS = 16
+# Minibatches of a rollout, where `batch_size` is not given.
+LINEAR_MINIBATCHES, NETWORK_MINIBATCHES = 4, 8
+# Default weight of the longer returns: networks have a less accurate v.
+LINEAR_LAMBDA, NETWORK_LAMBDA = 0.8, 0.9
+# Default rate of critics that are networks, for Adam.
+NETWORK_CRITIC_RATE = 1e-3
+
+
+class PolicyGradientAlgorithm(MaskedAlgorithm, OnPolicyAlgorithm):
+    """An algorithm that learns from rollouts of the current policy, with two baselines.
+
+    `SASPG` and `SASNPG` document the arguments.
+    """
+
+    policy_aliases: ClassVar[dict[str, type[BasePolicy]]] = {
+        "LinearPolicy": LinearPolicy,
+        "MlpPolicy": SASPolicy,
+        "CnnPolicy": CnnPolicy,
+        "MultiInputPolicy": MultiInputPolicy,
+    }
+    # Steps of a rollout, of all environments together, where `n_steps` is not given: as
+    # many as PPO in SB3 takes of one environment.
+    rollout_steps: ClassVar[int] = 2048
+    policy: SASPolicy  # type: ignore[assignment]  # ours has all that SB3 uses
+    rollout_buffer: EpisodeBuffer  # type: ignore[assignment]  # likewise
+    observation_space: spaces.Dict
+    _last_obs: Any
+
+    def __init__(
+        self,
+        policy: str | type[SASPolicy],
+        env: GymEnv | str,
+        learning_rate: float | Schedule,
+        n_steps: int | None,
+        batch_size: int | None,
+        n_epochs: int,
+        gamma: float,
+        gae_lambda: float | None,
+        critic_learning_rate: float | Schedule | None,
+        whole_episodes: bool,
+        normalize: bool,
+        baseline_weights: tuple[float, float],
+        adapt_weights: bool,
+        weight_decay: float,
+        ridge: float,
+        stats_window_size: int,
+        tensorboard_log: str | None,
+        policy_kwargs: dict[str, Any] | None,
+        verbose: int,
+        seed: int | None,
+        device: th.device | str,
+        _init_setup_model: bool,
+    ) -> None:
+        if gae_lambda is None:
+            gae_lambda = LINEAR_LAMBDA if self.is_linear(policy) else NETWORK_LAMBDA
+        self.batch_size = batch_size
+        self.n_epochs = n_epochs
+        self.critic_learning_rate = critic_learning_rate
+        self.whole_episodes = whole_episodes
+        self.normalize = normalize
+        self.baseline_weights = th.tensor(baseline_weights, dtype=th.float32)
+        self.adapt_weights = adapt_weights
+        self.weight_decay = weight_decay
+        self.ridge = ridge
+        # Root mean square of the returns so far; 0 before there are any.
+        self.return_scale = 0.0
+        # Saved with the model, which then continues as if it had never stopped.
+        self.rng = np.random.default_rng(seed)
+        self._warnings = Warnings()
+        super().__init__(
+            self.policy_class_of(policy),
+            env,
+            learning_rate,
+            n_steps,  # type: ignore[arg-type]  # `_setup_model` replaces None
+            gamma,
+            gae_lambda,
+            # Required by the base class; our algorithms do not use them.
+            ent_coef=0.0,
+            vf_coef=0.0,
+            max_grad_norm=0.0,
+            use_sde=False,
+            sde_sample_freq=-1,
+            rollout_buffer_class=EpisodeBuffer,  # type: ignore[arg-type]  # see above
+            rollout_buffer_kwargs={"whole_episodes": whole_episodes},
+            stats_window_size=stats_window_size,
+            tensorboard_log=tensorboard_log,
+            policy_kwargs=policy_kwargs,
+            verbose=verbose,
+            seed=seed,
+            device=device,
+            _init_setup_model=_init_setup_model,
+            supported_action_spaces=(spaces.Discrete,),
+        )
+
+    def is_linear(self, policy: str | type[BasePolicy]) -> bool:
+        """Return whether a policy is the paper's single layer."""
+        return issubclass(self.policy_class_of(policy), LinearPolicy)
+
+    def _set_defaults(self) -> None:
+        if self.n_steps is None:
+            self.n_steps = max(self.rollout_steps // self.n_envs, MIN_STEPS)
+        if self.batch_size is None and not self.whole_episodes:
+            is_linear = self.is_linear(self.policy_class)
+            parts = LINEAR_MINIBATCHES if is_linear else NETWORK_MINIBATCHES
+            self.batch_size = max(self.n_steps * self.n_envs // parts, 1)
+
+    def _setup_model(self) -> None:
+        super()._setup_model()
+        keep_freed_memory()
+        if self.whole_episodes and self.env is not None:
+            self._warnings.of_endless_episodes(self.env)
+        if self.critic_learning_rate is None and not self.policy.is_matrix:
+            self.critic_learning_rate = NETWORK_CRITIC_RATE
+        if self.critic_learning_rate is not None:
+            self.critic_lr_schedule = FloatSchedule(self.critic_learning_rate)
+
+    def learn(
+        self,
+        total_timesteps: int,
+        callback: MaybeCallback = None,
+        log_interval: int | None = 1,
+        tb_log_name: str | None = None,
+        reset_num_timesteps: bool = True,
+        progress_bar: bool = False,
+    ) -> Self:
+        """Learn until this many steps have been taken and the last rollout is complete.
+
+        The loop is Stable-Baselines3's: `collect_rollouts`, then `train`. It takes more
+        steps than asked for by less than one rollout.
+
+        Args:
+            total_timesteps: Number of steps, of all environments together; 0 for none.
+            callback: Called at every step.
+            log_interval: Number of rollouts between two lines of the log; None for no
+                log.
+            tb_log_name: Name of the run in TensorBoard. Default: the class's name.
+            reset_num_timesteps: Whether to count the steps from 0 again.
+            progress_bar: Whether to show a progress bar.
+        """
+        total_timesteps = checked_timesteps(total_timesteps)
+        check_log_interval(log_interval)
+        self._warnings.of_budget(self.n_steps * self.n_envs, total_timesteps)
+        name = type(self).__name__ if tb_log_name is None else tb_log_name
+        return super().learn(
+            total_timesteps,
+            callback,
+            log_interval,  # type: ignore[arg-type]  # SB3 takes None, too
+            name,
+            reset_num_timesteps,
+            progress_bar,
+        )
+
+    def collect_rollouts(  # type: ignore[override]  # whole episodes need their buffer
+        self,
+        env: VecEnv,
+        callback: BaseCallback,
+        rollout_buffer: EpisodeBuffer,
+        n_rollout_steps: int,
+    ) -> bool:
+        """Play until the rollout is complete.
+
+        Returns:
+            False if a callback asked to stop.
+        """
+        self.policy.set_training_mode(False)
+        rollout_buffer.reset()
+        callback.on_rollout_start()
+        if self.whole_episodes:
+            # The episodes under way were started by an older policy.
+            self._last_obs = env.reset()
+            self._check_reset(self._last_obs)
+        logits_of = self.policy.logits_fn()
+        noise = gumbel_noise((env.num_envs, int(self.policy.action_space.n)), self.rng)
+        while not rollout_buffer.is_complete:
+            logits, masks = logits_of(self._last_obs), self._last_obs[MASK_KEY]
+            actions = sample_softmax(logits, masks, next(noise))
+            new_obs, rewards, dones, infos = env.step(actions)
+            self.num_timesteps += env.num_envs
+            callback.update_locals(locals())
+            if not callback.on_step():
+                return False
+            # Others end in time only if they are short: their mean would be biased.
+            self._update_info_buffer(infos, rollout_buffer.counting & dones)
+            rollout_buffer.add(self._last_obs, actions, rewards, dones, infos)
+            self._last_obs = new_obs
+            if rollout_buffer.num_steps > n_rollout_steps + MAX_EPISODE_STEPS:
+                raise ValueError(
+                    f"an episode has not ended after {MAX_EPISODE_STEPS} steps: give "
+                    "the environment a time limit (max_episode_steps), or train with "
+                    "whole_episodes=False"
+                )
+        callback.update_locals(locals())
+        callback.on_rollout_end()
+        return True
+
+    def train(self) -> None:
+        """Update policy, critics and baseline weights from the last rollout."""
+        self.policy.set_training_mode(True)
+        # What overflows is found by the checks, which say what to do about it.
+        with np.errstate(all="ignore"):
+            batch, kl = self._update()
+        self._warnings.of_update(batch, kl)
+
+    def _update(self) -> tuple[Batch, float]:
+        """Learn from the last rollout; return it, and how far the policy moved."""
+        batch, scores = self._batch()
+        norms, measured = scores.norms()
+        record_variance(self.logger, batch, scores, norms, measured)
+        self._set_rates()
+        kl = self._update_policy(batch, scores, norms)
+        self._fit_critics(batch)
+        if self.adapt_weights:
+            best = baseline_weights(
+                norms, batch.returns[measured], batch.baselines[measured], self.ridge
+            )
+            kept = self.weight_decay ** self.rollout_buffer.num_episodes()
+            mixed = kept * as_array(self.baseline_weights) + (1 - kept) * best
+            self.baseline_weights = th.from_numpy(mixed.astype(np.float32))
+        record_rollout(self.logger, batch, scores, as_array(self.baseline_weights))
+        self._n_updates += 1
+        self.logger.record("train/n_updates", self._n_updates, exclude="tensorboard")
+        self.logger.record("train/return_scale", self.return_scale)
+        self.logger.record("train/kl", kl)
+        return batch, kl
+
+    def _update_policy(
+        self, batch: Batch, scores: Scores, norms: NDArray[Any]
+    ) -> float:
+        """Take the algorithm's own steps on a rollout.
+
+        Args:
+            batch: The rollout.
+            scores: Its scores.
+            norms: The norms of these, or of a share of them.
+
+        Returns:
+            The KL divergence of the policy from the one that played.
+        """
+        raise NotImplementedError
+
+    def _batch(self) -> tuple[Batch, Scores]:
+        """Return the last rollout with returns and advantages, and its scores."""
+        buffer, policy = self.rollout_buffer, self.policy
+        actions = buffer.actions()
+        # Shuffled before anything large is made of them.
+        order = self.rng.permutation(len(actions))
+        obs, actions = rows(buffer.observations(), order), actions.take(order)
+        inputs = policy.inputs(obs)
+        scores = scores_of(policy.actor, inputs, obs[MASK_KEY], actions)
+        v = policy.value_net.outputs(inputs)[:, 0]
+        q = q_bar(policy.q_net.outputs(inputs), scores.probs)
+        self._check_values(v, q)
+        in_time = np.empty_like(v)
+        in_time[order] = v
+        returns = self._returns(in_time)[order]
+        steps = self.num_timesteps
+        check_finite_values("the returns are", returns, steps, "check the rewards")
+        baselines = np.stack([v, q], axis=1)
+        if self.normalize:
+            baselines *= self._rescale(returns)
+            returns /= self.return_scale or 1.0
+        weights = as_array(self.baseline_weights)
+        batch = Batch(
+            inputs,
+            actions,
+            scores.probs,
+            returns,
+            baselines,
+            advantages(returns, baselines, weights),
+            None if policy.is_matrix else scores.logits,
+        )
+        return batch, scores
+
+    def _returns(self, values: NDArray[Any]) -> NDArray[np.float32]:
+        """Return the rollout's returns, for the values of its states, both in time."""
+        if self.whole_episodes:
+            return self.rollout_buffer.returns()
+        cut = self.policy.inputs(self.rollout_buffer.cut_observations(self._last_obs))
+        cut_values = self.policy.value_net.outputs(cut)[:, 0]
+        self._check_values(cut_values)
+        scale = self.return_scale or 1.0
+        return self.rollout_buffer.returns(
+            values.astype(np.float64) * scale, cut_values.astype(np.float64) * scale
+        )
+
+    def _check_values(self, *values: NDArray[Any]) -> None:
+        """Stop if the critics overflow, before returns are made of their values."""
+        name, cure = "the critics' values are", "check the observations"
+        for part in values:
+            check_finite_values(name, part, self.num_timesteps, cure)
+
+    def _rescale(self, returns: NDArray[Any]) -> float:
+        """Let the scale follow the returns; return the old scale over the new.
+
+        v and q are the scale times a network. Its last layer, which is linear, takes up
+        what the scale changes, so that v and q stay as they are (van Hasselt et al.,
+        2016).
+        """
+        old = self.return_scale
+        self.return_scale = running_scale(old, root_mean_square(returns), SCALE_RATE)
+        if old == 0.0:
+            return 1.0
+        factor = old / self.return_scale
+        rescale(self.policy.value_net, factor)
+        rescale(self.policy.q_net, factor)
+        return factor
+
+    def _set_rates(self) -> None:
+        self._update_learning_rate(self.policy.optimizer)
+        if self.critic_learning_rate is None:
+            return
+        critic_rate = self._rate("critic_learning_rate", self.critic_lr_schedule)
+        self.logger.record("train/critic_learning_rate", critic_rate)
+        update_learning_rate(self.policy.value_optimizer, critic_rate)
+        update_learning_rate(self.policy.q_optimizer, critic_rate)
+
+    def _fit_critics(self, batch: Batch) -> None:
+        """Fit v and q-bar to the returns, the policy fixed."""
+        v, q = self.policy.value_net, self.policy.q_net
+        only = np.ones((len(batch.returns), 1), dtype=np.float32)
+        if self.critic_learning_rate is None:
+            assert isinstance(v, LinearNetwork)  # others have a rate
+            assert isinstance(q, LinearNetwork)
+            v_errors, q_errors = batch.returns - batch.baselines.T
+            fit_least_squares(v, batch.inputs, only, v_errors)
+            fit_least_squares(q, batch.inputs, batch.probs, q_errors)
+            return
+        for part in batch.minibatches(self.batch_size, self.n_epochs):
+            inputs, returns = part.inputs, part.returns
+            optimizer = self.policy.value_optimizer
+            gradient_step(v, optimizer, inputs, only[: len(returns)], returns)
+            optimizer = self.policy.q_optimizer
+            gradient_step(q, optimizer, inputs, part.probs, returns)
+
+    def _unit(self, advantage: NDArray[Any]) -> NDArray[Any]:
+        """Return advantages in units of their own size, if that is wanted."""
+        return unit_scale(advantage) if self.normalize else advantage
+
+    @th.no_grad()
+    def _kl(self, batch: Batch, scores: Scores) -> float:
+        """Return the mean divergence of the policy from the one that played."""
+        every = max(len(batch.actions) // MEASURED_CHANGES, 1)
+        measured = batch.rows(slice(None, None, every))
+        change, _ = scores.change(measured)
+        return changed_policy(measured.probs, change).kl
+
+    def _get_torch_save_params(self) -> tuple[list[str], list[str]]:
+        modules, tensors = super()._get_torch_save_params()
+        optimizers = ["policy.value_optimizer", "policy.q_optimizer"]
+        return modules + optimizers, [*tensors, "baseline_weights"]

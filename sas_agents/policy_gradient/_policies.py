@@ -1,0 +1,240 @@
+"""Masked softmax policies with their critics, for SASPG and SASNPG."""
+
+from collections.abc import Callable
+from typing import Any, ClassVar, cast
+
+import numpy as np
+import torch as th
+from gymnasium import spaces
+from numpy.typing import NDArray
+from stable_baselines3.common.policies import BasePolicy
+from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
+from stable_baselines3.common.type_aliases import Schedule
+from stable_baselines3.common.utils import obs_as_tensor
+from torch import nn
+
+from sas_agents.maths._masked_ops import chosen_log_probs, mask_out, sample
+from sas_agents.models._features import (
+    ArrayObs,
+    FeaturesWithoutMask,
+    OneHot,
+    TensorObs,
+    array_features,
+    bare_space,
+    has_fixed_output,
+    image_features,
+    linear_features,
+    multi_input_features,
+)
+from sas_agents.models._networks import (
+    LinearNetwork,
+    Network,
+    as_array,
+    check_layers,
+    layers_of,
+)
+from sas_gym.masks import MASK_KEY
+
+# Largest Discrete space whose logits are tabulated once per rollout. With many more
+# states than steps in a rollout (2048), the table would cost more than it saves.
+MAX_TABULATED_STATES = 10_000
+
+
+class SASPolicy(FeaturesWithoutMask, BasePolicy):
+    """A masked softmax policy with its two critics, v and q (alias `"MlpPolicy"`).
+
+    Actor and critics are three networks that share nothing, so that the score of the
+    policy (the gradient of its log probability) is that of the actor's parameters.
+
+    Args:
+        observation_space: A Dict with `action_mask` and whatever shows the state.
+        action_space: The base action set.
+        lr_schedule: Required by Stable-Baselines3 and not used: the algorithms set the
+            rates of the three optimisers.
+        net_arch: Sizes of the hidden layers of each network; or, as in SB3,
+            `dict(pi=[...], vf=[...])` with those of the actor and of both critics.
+            Default: `[64, 64]`; none after `NatureCNN`.
+        activation_fn: Their activation function.
+        bias: Whether layers have biases. Default: yes.
+        use_sde: Must be `False`: state-dependent exploration is for continuous actions.
+        features_extractor_class: Features of the state, without the mask. Default:
+            `FlattenExtractor`.
+        features_extractor_kwargs: Arguments of the features extractor.
+        normalize_images: Whether to divide images by 255.
+        optimizer_class: Optimiser of each network.
+        optimizer_kwargs: Its arguments without the rate.
+    """
+
+    action_space: "spaces.Discrete[np.int64]"
+    has_bias: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        observation_space: spaces.Dict,
+        action_space: "spaces.Discrete[np.int64]",
+        lr_schedule: Schedule,
+        net_arch: list[int] | dict[str, list[int]] | None = None,
+        activation_fn: type[nn.Module] = nn.Tanh,
+        bias: bool | None = None,
+        use_sde: bool = False,
+        features_extractor_class: type[BaseFeaturesExtractor] | None = None,
+        features_extractor_kwargs: dict[str, Any] | None = None,
+        normalize_images: bool = True,
+        optimizer_class: type[th.optim.Optimizer] = th.optim.Adam,
+        optimizer_kwargs: dict[str, Any] | None = None,
+    ) -> None:
+        if use_sde:
+            raise ValueError("use_sde=True is for continuous actions: leave it out")
+        extractor = features_extractor_class
+        if extractor is None:
+            extractor = self.extractor_for(bare_space(observation_space))
+        super().__init__(
+            observation_space,
+            action_space,
+            extractor,
+            features_extractor_kwargs,
+            normalize_images=normalize_images,
+            optimizer_class=optimizer_class,
+            optimizer_kwargs=optimizer_kwargs,
+        )
+        self.net_arch = self.net_arch_for(extractor) if net_arch is None else net_arch
+        self.activation_fn = activation_fn
+        self.bias = self.has_bias if bias is None else bias
+        # Its own, so that evaluations do not disturb training; an algorithm shares the
+        # one that it saves.
+        self.rng = np.random.default_rng()
+        num_actions = int(action_space.n)
+        actor_layers, critic_layers = layers_of(self.net_arch)
+        # Whether all three networks are matrices, left to NumPy.
+        self.is_matrix = not (actor_layers or critic_layers or self.bias)
+        self.actor = self._network(num_actions, actor_layers)
+        self.value_net = self._network(1, critic_layers)
+        self.q_net = self._network(num_actions, critic_layers)
+        check_layers(self.actor)
+        bare = bare_space(observation_space)
+        self._array_features = array_features(self.actor.features, bare)
+        self.optimizer = self._optimizer(self.actor)
+        self.value_optimizer = self._optimizer(self.value_net)
+        self.q_optimizer = self._optimizer(self.q_net)
+
+    def _network(self, output_size: int, layers: list[int]) -> Network:
+        features = self.make_features_extractor()
+        self.is_matrix = self.is_matrix and has_fixed_output(features)
+        if self.is_matrix:
+            return LinearNetwork(features, output_size)
+        return Network(features, layers, self.activation_fn, output_size, self.bias)
+
+    def _optimizer(self, network: Network) -> th.optim.Optimizer:
+        make: Callable[..., th.optim.Optimizer] = self.optimizer_class
+        return make(network.parameters(), lr=1.0, **self.optimizer_kwargs)
+
+    def set_training_mode(self, mode: bool) -> None:
+        """Set the mode; matrices are the same in both."""
+        if not self.is_matrix:
+            super().set_training_mode(mode)
+
+    @th.no_grad()
+    def logits_fn(self) -> Callable[[ArrayObs], NDArray[Any]]:
+        """Return a function from observations to logits, valid until the next update.
+
+        For a Discrete observation space it looks them up in a table: the network sees
+        each state once.
+        """
+        space = bare_space(self.observation_space)
+        if isinstance(space, spaces.Discrete) and space.n <= MAX_TABULATED_STATES:
+            table = self._logits({"observation": np.arange(space.n)})
+            return lambda obs: table.take(obs["observation"].reshape(-1), axis=0)
+        features = self._array_features
+        if features is None or not isinstance(self.actor, LinearNetwork):
+            return self._logits
+        weight = self.actor.weight.T.copy()
+        return lambda obs: features(obs["observation"]).dot(weight)
+
+    def _logits(self, obs: ArrayObs) -> NDArray[Any]:
+        return self.actor.outputs(self.inputs(obs))
+
+    def inputs(self, obs: ArrayObs) -> Any:
+        """Return what the three networks take of observations, without the mask.
+
+        Linear ones take arrays: features, or the indices of their ones where they are
+        one-hot. Others take tensors.
+        """
+        if self.is_matrix and isinstance(self.actor.features, OneHot):
+            return obs["observation"].reshape(-1)
+        if self.is_matrix and self._array_features is not None:
+            return self._array_features(obs["observation"])
+        encoded = self.encode(cast("TensorObs", obs_as_tensor(obs, self.device)))
+        return as_array(encoded) if self.is_matrix else encoded
+
+    def encode(self, obs: TensorObs) -> Any:
+        """Return what predictions take of observations, without the mask."""
+        if self.is_matrix and isinstance(self.actor.features, OneHot):
+            return obs["observation"].reshape(-1).long()
+        with th.no_grad():
+            return self.actor.encode(self.preprocess(obs))
+
+    def masked_logits(self, obs: TensorObs) -> th.Tensor:
+        """Return the logits, minus infinity outside the action set."""
+        return mask_out(self.actor(self.encode(obs)), obs[MASK_KEY])
+
+    def forward(
+        self, obs: TensorObs, deterministic: bool = False
+    ) -> tuple[th.Tensor, th.Tensor, th.Tensor]:
+        """Return actions, values (as a column) and log probabilities of the actions."""
+        logits = self.masked_logits(obs)
+        actions = self._choose(logits, deterministic)
+        log_probs = chosen_log_probs(logits.log_softmax(dim=-1), actions)
+        return actions, self.predict_values(obs), log_probs
+
+    def predict_values(self, obs: TensorObs) -> th.Tensor:
+        """Return v(s) as a column."""
+        values: th.Tensor = self.value_net(self.encode(obs))
+        return values
+
+    def _predict(  # type: ignore[override]  # observations are dicts here
+        self, observation: TensorObs, deterministic: bool = False
+    ) -> th.Tensor:
+        return self._choose(self.masked_logits(observation), deterministic)
+
+    def _choose(self, masked_logits: th.Tensor, deterministic: bool) -> th.Tensor:
+        if deterministic:
+            return masked_logits.argmax(dim=-1)
+        return sample(masked_logits.softmax(dim=-1), self.rng)
+
+    def _get_constructor_parameters(self) -> dict[str, Any]:
+        data: dict[str, Any] = super()._get_constructor_parameters()
+        return data | {
+            "lr_schedule": self._dummy_schedule,
+            "net_arch": self.net_arch,
+            "activation_fn": self.activation_fn,
+            "bias": self.bias,
+            "features_extractor_class": self.features_extractor_class,
+            "features_extractor_kwargs": self.features_extractor_kwargs,
+            "optimizer_class": self.optimizer_class,
+            "optimizer_kwargs": self.optimizer_kwargs,
+        }
+
+
+class LinearPolicy(SASPolicy):
+    """The paper's single layer: a linear map of the features, without a bias.
+
+    The arguments are those of `SASPolicy`; by default there are no hidden layers and no
+    biases, and the features are the paper's kinds: one-hot for a Discrete space,
+    `FourierBasis` for a bounded Box of two to four dimensions, else the vector itself.
+    """
+
+    hidden_layers = ()
+    has_bias = False
+    extractor_for = staticmethod(linear_features)
+
+
+class CnnPolicy(SASPolicy):
+    """Networks on an image: `SASPolicy`, by default with `NatureCNN`."""
+
+    extractor_for = staticmethod(image_features)
+
+
+class MultiInputPolicy(SASPolicy):
+    """Networks on a dict: `SASPolicy`, by default with `CombinedExtractor`."""
+
+    extractor_for = staticmethod(multi_input_features)

@@ -1,0 +1,1 @@
+"""SASQ and its policies."""
