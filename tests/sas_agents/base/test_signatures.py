@@ -38,8 +38,8 @@ ACTOR_CRITIC_ONLY = {
     "squash_output",
     "share_features_extractor",
 }
-# Stable-Baselines3 documents its own constructors, which these keep.
-SB3S_OWN = "A2C", "PPO"
+# The originals document their own constructors, which these keep.
+SB3S_OWN = "A2C", "PPO", "QRDQN", "RecurrentPPO", "TRPO"
 PUBLIC = [getattr(sas_agents, name) for name in sas_agents.__all__]
 
 
