@@ -163,11 +163,27 @@ def table_command(options: argparse.Namespace) -> int:
         ("Probability of improvement", statistics.improvement_table),
         ("Sample efficiency, median over seeds", statistics.efficiency_table),
     ):
-        table = make(results)
-        text = table.to_string(index=False, float_format="{:.4g}".format, na_rep="-")
-        print(f"\n{title}\n{text}")
-    print("\nscore: 0 is random play, 1 the optimum; intervals: 95 %, bootstrap")
+        table = make(results).dropna(axis="columns", how="all")
+        if len(table):
+            text = table.to_string(
+                index=False, float_format="{:.4g}".format, na_rep="-"
+            )
+            print(f"\n{title}\n{text}")
+    print(f"\n{_scale(results)}; intervals: 95 %, bootstrap")
     return 0
+
+
+def _scale(results: "pd.DataFrame") -> str:
+    """Say what a score is, and which environments have none."""
+    unknown = sorted(set(results.environment[results.score.isna()]))
+    if not unknown:
+        return "score: 0 is random play, 1 the optimum"
+    if results.score.isna().all():
+        return "no scores, as no optimum is known"
+    return (
+        "score: 0 is random play, 1 the optimum, which is not known everywhere in "
+        f"{', '.join(unknown)}"
+    )
 
 
 def status_command(options: argparse.Namespace) -> int:

@@ -1,4 +1,4 @@
-"""Writing files so that they are whole or not there."""
+"""Finding files, and writing them so that they are whole or not there."""
 
 import errno
 import os
@@ -8,6 +8,26 @@ from pathlib import Path
 
 class StorageError(RuntimeError):
     """A result could not be written."""
+
+
+def find_toml(name: str | Path, shipped: Path, kind: str) -> Path:
+    """Return the path of a TOML file: a user's by its path, a shipped one by its name.
+
+    A folder of the same name is no such file and hides none.
+
+    Raises:
+        ValueError: If there is neither.
+    """
+    path = Path(name)
+    if path.is_file():
+        return path
+    if (shipped / f"{name}.toml").is_file():
+        return shipped / f"{name}.toml"
+    names = sorted(entry.stem for entry in shipped.glob("*.toml"))
+    hint = f" ({name} is a folder)" if path.is_dir() else ""
+    raise ValueError(
+        f"there is no {kind} file {str(name)!r}{hint}, and the shipped ones are {names}"
+    )
 
 
 def write_text(path: Path, text: str) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from sas_agents.study._algorithms import ALGORITHMS, resolve
-from sas_agents.study._files import write_text
+from sas_agents.study._files import find_toml, write_text
 
 PRESETS = Path(__file__).parent / "presets"
 T = TypeVar("T")
@@ -22,14 +22,7 @@ def load_presets(name: str | Path = "ours") -> dict[str, dict[str, dict[str, Any
         By environment id and algorithm: `arguments`, and perhaps `policy` and `source`
         (where they come from); or `same_as`, the algorithm whose arguments it shares.
     """
-    path = Path(name)
-    if not path.exists():
-        path = PRESETS / f"{name}.toml"
-    if not path.exists():
-        shipped = sorted(entry.stem for entry in PRESETS.glob("*.toml"))
-        raise ValueError(
-            f"there is no preset file {str(name)!r}, and the shipped ones are {shipped}"
-        )
+    path = find_toml(name, PRESETS, "preset")
     try:
         return _parsed(path.read_text())
     except tomllib.TOMLDecodeError as error:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from sas_agents.study._checks import check_keys
+from sas_agents.study._files import find_toml
 from sas_agents.study._runs import Evaluation
 from sas_agents.study._settings import (
     AlgorithmSettings,
@@ -25,15 +26,7 @@ def load_study(name: str | Path) -> Study:
         ValueError: If the file holds something unknown or impossible; the message
             names the key.
     """
-    path = Path(name)
-    if not path.exists():
-        path = STUDIES / f"{name}.toml"
-    if not path.exists():
-        shipped = sorted(entry.stem for entry in STUDIES.glob("*.toml"))
-        raise ValueError(
-            f"there is no study file {str(name)!r}, and the shipped studies are "
-            f"{shipped}"
-        )
+    path = find_toml(name, STUDIES, "study")
     try:
         table = tomllib.loads(path.read_text())
         return _study_of(table)

@@ -57,7 +57,9 @@ def baseline_weights(results: pd.DataFrame) -> Figure:
     columns = [name for name in LAMBDAS if name in results]
     with_weights = results[results[columns].notna().any(axis=1)]
     if not columns or with_weights.empty:
-        raise ValueError("no result has logged baseline weights: only SASPG has them")
+        raise ValueError(
+            "no result has logged baseline weights: SASPG and SASNPG have them"
+        )
     figure, panels = grid(with_weights, "weight of the baseline")
     labels = list(with_weights.label.unique())
     names = {
@@ -104,33 +106,50 @@ def performance_by_availability(results: pd.DataFrame) -> Figure:
     """Draw the final return against availability, with one standard deviation.
 
     Below it the same less the optimum, where that is known: there agents differ.
+
+    Raises:
+        ValueError: If no environment has an availability.
     """
     final = final_rows(results)
     final = final[final.availability.notna()]
+    if final.empty:
+        raise ValueError("no result has an availability")
     environments = list(final.environment.unique())
     looks = styles(list(results.label.unique()))
-    figure = Figure(figsize=(3.2 * len(environments) + 0.6, 5.4), layout="constrained")
-    panels = figure.subplots(2, len(environments), squeeze=False, sharex="col")
-    for (axes, below), environment in zip(panels.T, environments, strict=True):
+    num_rows = 2 if final.optimal.notna().any() else 1
+    size = 3.2 * len(environments) + 0.6, 2.7 * num_rows
+    figure = Figure(figsize=size, layout="constrained")
+    panels = figure.subplots(num_rows, len(environments), squeeze=False)
+    for (axes, *others), environment in zip(panels.T, environments, strict=True):
         group = final[final.environment == environment]
-        known = group.drop_duplicates("availability").sort_values("availability")
-        ticks = known.availability.tolist()
-        if len(ticks) == 1:
-            draw_references(axes, known)
-        else:
-            axes.plot(ticks, known.optimal, "k-", lw=1, label="optimum")
-            axes.plot(ticks, known.random, color="0.4", ls=":", label="random")
+        _draw_references_by_availability(axes, group)
         _draw_by_availability(axes, group, group.mean_return, looks)
-        if group.optimal.notna().all():
+        axes.set(title=short_name(environment), xlabel="availability")
+        for below in others:
+            if group.optimal.isna().any():
+                below.remove()
+                continue
             below.axhline(0, color="black", lw=1)
             gaps = group.mean_return - group.optimal
             _draw_by_availability(below, group, gaps, looks)
-        axes.set(title=short_name(environment), xticks=ticks)
-        axes.set_xlim(min(ticks) - 0.08, max(ticks) + 0.08)
-        below.set_xlabel("availability")
+            below.set(xlabel="availability", ylabel="less the optimum")
+            axes.set_xlabel("")
     panels[0, 0].set_ylabel("final mean return")
-    panels[1, 0].set_ylabel("less the optimum")
     return with_legend(figure)
+
+
+def _draw_references_by_availability(axes: Axes, group: pd.DataFrame) -> None:
+    """Draw the optimum and random play, as far as they are known."""
+    known = group.drop_duplicates("availability").sort_values("availability")
+    if len(known) == 1:
+        draw_references(axes, known)
+        return
+    for column, label, look in (
+        ("optimal", "optimum", {"color": "black", "lw": 1}),
+        ("random", "random", {"color": "0.4", "ls": ":"}),
+    ):
+        if known[column].notna().any():
+            axes.plot(known.availability, known[column], label=label, **look)
 
 
 def _draw_by_availability(
@@ -152,11 +171,19 @@ def _draw_by_availability(
             ms=4,
             **looks[label]._asdict(),
         )
+    ticks = sorted(group.availability.unique())
+    axes.set_xticks(ticks)
+    axes.set_xlim(ticks[0] - 0.08, ticks[-1] + 0.08)
     axes.grid(alpha=0.25)
 
 
 def performance_profiles(results: pd.DataFrame) -> Figure:
-    """Draw the share of runs above each score, with a 95 % bootstrap band."""
+    """Draw the share of runs above each score, with a 95 % bootstrap band.
+
+    Raises:
+        ValueError: If no optimum is known: there are no scores then.
+    """
+    _check_scores(results)
     # From where the first run drops out: before that every line is at 1.
     low = np.floor(20 * np.nanmin(final_rows(results).score, initial=1) - 0.5) / 20
     thresholds = np.linspace(np.clip(low, 0, 0.9), 1.02, 201)
@@ -188,7 +215,12 @@ def performance_profiles(results: pd.DataFrame) -> Figure:
 
 
 def score_intervals(results: pd.DataFrame) -> Figure:
-    """Draw interquartile means and probabilities of improvement, with intervals."""
+    """Draw interquartile means and probabilities of improvement, with intervals.
+
+    Raises:
+        ValueError: If no optimum is known: there are no scores then.
+    """
+    _check_scores(results)
     means, improvements = aggregate_table(results), improvement_table(results)
     pairs = [
         f"{x} over {y}" for x, y in zip(improvements.X, improvements.Y, strict=True)
@@ -208,6 +240,11 @@ def score_intervals(results: pd.DataFrame) -> Figure:
     right.set_title("Probability of improvement", fontsize="medium")
     right.set(xlim=(-0.03, 1.03), xlabel="P(X > Y)")
     return figure
+
+
+def _check_scores(results: pd.DataFrame) -> None:
+    if results.score.isna().all():
+        raise ValueError("no optimum is known in these environments, so no scores")
 
 
 def final_returns(results: pd.DataFrame) -> Figure:

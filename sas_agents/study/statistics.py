@@ -34,10 +34,13 @@ def final_rows(results: pd.DataFrame) -> pd.DataFrame:
 
 def scores_by_task(results: pd.DataFrame, label: str) -> list[Floats]:
     """Return the final scores of an algorithm: for each task an array over seeds."""
-    final = final_rows(results)
-    chosen = final[(final.label == label) & final.score.notna()]
-    groups = chosen.groupby(TASK, sort=True)["score"]
-    return [group.to_numpy(dtype=np.float64) for _, group in groups]
+    return _by_task(results[results.score.notna()], label, "score")
+
+
+def _by_task(results: pd.DataFrame, label: str, column: str) -> list[Floats]:
+    """Return a column of the final evaluations: for each task an array over seeds."""
+    groups = final_rows(results[results.label == label]).groupby(TASK, sort=True)
+    return [group[column].to_numpy(dtype=np.float64) for _, group in groups]
 
 
 def interquartile_mean(scores: ArrayLike, axis: int = -1) -> Any:
@@ -194,7 +197,8 @@ def aggregate_table(results: pd.DataFrame) -> pd.DataFrame:
 def improvement_table(results: pd.DataFrame) -> pd.DataFrame:
     """Return the probability of improvement of each algorithm X over each Y.
 
-    Two algorithms are compared on the tasks that both were run on.
+    Two algorithms are compared on the tasks that both were run on, by their returns:
+    a task needs no known optimum for it.
     """
     rows = []
     labels = list(results.label.unique())
@@ -202,16 +206,17 @@ def improvement_table(results: pd.DataFrame) -> pd.DataFrame:
         for y in labels[i + 1 :]:
             both = _common_tasks(results, x, y)
             if len(both):
-                estimate = probability_of_improvement(
-                    scores_by_task(both, x), scores_by_task(both, y)
+                ours, theirs = (
+                    _by_task(both, label, "mean_return") for label in (x, y)
                 )
+                estimate = probability_of_improvement(ours, theirs)
                 rows.append((x, y, *estimate))
     return pd.DataFrame(rows, columns=["X", "Y", "P(X > Y)", "low", "high"])
 
 
 def _common_tasks(results: pd.DataFrame, x: str, y: str) -> pd.DataFrame:
-    known = results[results.score.notna() & results.label.isin([x, y])]
-    return known.groupby(TASK).filter(lambda task: task.label.nunique() == 2)
+    of_both = results[results.label.isin([x, y])]
+    return of_both.groupby(TASK).filter(lambda task: task.label.nunique() == 2)
 
 
 def efficiency_table(
@@ -220,20 +225,23 @@ def efficiency_table(
     """Return how many steps it takes to a score, the median over seeds.
 
     A seed counts from its first evaluation with that score; one that never has it
-    counts as infinitely slow.
+    counts as infinitely slow. A task without a known optimum has no scores, and no row.
     """
+    names = [f"steps to {threshold:.0%}" for threshold in thresholds]
     rows = []
     for (environment, variant, label), group in results.groupby(
         [*TASK, "label"], sort=False
     ):
         if group.score.isna().any():
             continue
-        row = {"environment": environment, "availability": variant, "algorithm": label}
-        for threshold in thresholds:
-            first = [steps_to(run, threshold) for _, run in group.groupby("key")]
-            row[f"steps to {threshold:.0%}"] = float(np.median(first))
-        rows.append(row)
-    return pd.DataFrame(rows).sort_values(
+        runs = [run for _, run in group.groupby("key")]
+        medians = [
+            float(np.median([steps_to(run, threshold) for run in runs]))
+            for threshold in thresholds
+        ]
+        rows.append((environment, variant, label, *medians))
+    columns = ["environment", "availability", "algorithm", *names]
+    return pd.DataFrame(rows, columns=columns).sort_values(
         ["environment", "availability"], kind="stable", ignore_index=True
     )
 

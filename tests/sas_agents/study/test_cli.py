@@ -52,10 +52,82 @@ def test_whole_study_on_the_command_line(
     assert f"warning: {result} is not a whole result" in capsys.readouterr().err
 
 
+GUEST = """
+num_steps = 64
+num_envs = 4
+num_seeds = 2
+
+[evaluation]
+num_points = 2
+num_episodes = 3
+num_final_episodes = 5
+
+[search]
+num_trials = 1
+num_final_seeds = 0
+
+[[environment]]
+id = "sb3_contrib.common.envs:InvalidActionEnvDiscrete"
+availabilities = []
+arguments = { dim = 5, n_invalid_actions = 3, ep_length = 10 }
+
+[[algorithm]]
+name = "MaskedPPO"
+arguments = { n_steps = 8, batch_size = 16 }
+search.learning_rate = [0.001, 0.01]
+
+[[algorithm]]
+name = "MaskedA2C"
+"""
+
+
+@pytest.mark.usefixtures("in_process")
+def test_whole_study_of_a_guest_has_returns_instead_of_scores(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Every command works on an environment whose optimum nobody knows."""
+    path, folder = tmp_path / "guest.toml", tmp_path / "results"
+    path.write_text(GUEST)
+    study = [str(path), "--folder", str(folder)]
+    assert main(["run", *study, "--no-progress"]) == 0
+    assert main(["status", *study]) == 0
+    assert "4 of 4 runs are done" in capsys.readouterr().out
+    assert main(["table", *study]) == 0
+    printed = capsys.readouterr().out
+    assert "mean return" in printed
+    assert "P(X > Y)" in printed
+    assert "IQM" not in printed
+    assert "steps to" not in printed
+    assert "no scores, as no optimum is known" in printed
+    assert main(["plot", *study, "--output", str(tmp_path)]) == 0
+    printed = capsys.readouterr().out
+    drawn = {figure.stem for figure in tmp_path.glob("*.png")}
+    assert drawn == {"learning_curves", "final_returns"}
+    assert printed.count("left out: ") == len(FIGURES) - len(drawn)
+    assert main(["repeat", str(next(folder.glob("*.json")))]) == 0
+    output = tmp_path / "mine.toml"
+    assert main(["search", *study, "--no-progress", "--output", str(output)]) == 0
+    assert "MaskedPPO" in output.read_text()
+
+
+@pytest.mark.usefixtures("in_process")
+def test_folder_named_like_a_shipped_file_hides_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Folders `quick` and `ours` are where results are, not a study or its presets."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "quick").mkdir()
+    (tmp_path / "ours").mkdir()
+    assert main(["status", "quick", "--folder", "quick"]) == 0
+    assert "0 of 27 runs are done" in capsys.readouterr().out
+    assert main(["status", "."]) == 2
+    assert "no study file '.' (. is a folder)" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["run", "mine"], "no study file 'mine', and the shipped studies are"),
+        (["run", "mine"], "no study file 'mine', and the shipped ones are"),
         (["run", "quick", "--algorithm", "DQN"], "no algorithm 'DQN'; it has"),
         (["run", "quick", "--jobs", "0"], "--jobs must be at least 1"),
         (["plot", "quick", "--figure", "pie"], "no figure 'pie'; there are"),

@@ -183,3 +183,21 @@ def test_algorithms_differ_without_colour() -> None:
     assert len({str(look.linestyle) for look in looks}) == 6
     assert len({look.marker for look in looks}) == 6
     assert len({mpl.colors.to_hex(look.color) for look in looks}) == 6
+
+
+def test_no_panel_stays_empty_where_no_optimum_is_known(results: pd.DataFrame) -> None:
+    """Gaps to the optimum have panels where it is known, and scores a figure."""
+    maze = results.environment == "SAS/Maze-v0"
+    unknown = {"optimal": np.nan, "score": np.nan}
+    half = results.assign(**{c: results[c].where(~maze) for c in unknown})
+    draw = figures.performance_by_availability
+    assert [len(draw(r).axes) for r in (results, half)] == [4, 3]
+    none = results.assign(**unknown)
+    above = draw(none).axes
+    assert len(above) == 2
+    assert "optimum" not in lines(above[0])
+    for figure in (figures.performance_profiles, figures.score_intervals):
+        with pytest.raises(ValueError, match="no optimum is known"):
+            figure(none)
+    with pytest.raises(ValueError, match="no result has an availability"):
+        draw(results.assign(availability=np.nan))
