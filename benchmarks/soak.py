@@ -112,7 +112,7 @@ def soak_task(name: str, num_steps: int, rng: np.random.Generator) -> Counter[st
             NUM_ENVS,
             max_episode_steps=int(rng.integers(1, 100)),
             action_sets=random_sets(task.num_actions, rng),
-            on_unavailable="noop" if rng.random() < 0.3 else "raise",
+            on_unavailable="repair" if rng.random() < 0.3 else "raise",
         )
         found += play(env, num_steps // rounds // NUM_ENVS + 1, rng)
     return found

@@ -12,7 +12,13 @@ from gymnasium.utils.env_checker import data_equivalence
 
 from sas_gym._types import Mask
 from sas_gym._wrappers import RepairAction, episodes_end
-from sas_gym.masks import MASK_KEY, check_masks, discrete_actions, read_masks
+from sas_gym.masks import (
+    MASK_KEY,
+    REPAIRED_KEY,
+    check_masks,
+    discrete_actions,
+    read_masks,
+)
 
 Trace = list[tuple[Any, ...]]
 """The mask, observation, reward, terminated and truncated of each step."""
@@ -34,8 +40,9 @@ def check_env(
         env: The environment. It may be wrapped, and provide its mask in one or more of
             `obs["action_mask"]`, `info["action_mask"]` and `action_masks()`.
         num_steps: How many steps to play.
-        must_refuse: Whether an unavailable action must be refused: by an error, or by
-            leaving the observation as it was.
+        must_refuse: Whether an unavailable action must be refused: by an error, by
+            leaving the observation as it was, or by taking another action and saying
+            so (`info["repaired"]`).
         skip_render_check: Whether to leave out the checks of `render`.
 
     Raises:
@@ -179,13 +186,15 @@ def _check_refusal(env: gym.Env[Any, Any], num_steps: int) -> None:
     action = rng.choice(np.flatnonzero(~mask)) + start
     before = _without_mask(deepcopy(observation))
     try:
-        observation, *_ = env.step(action)
+        observation, *_, info = env.step(action)
     except (ValueError, AssertionError, gym.error.Error):
+        return
+    if info.get(REPAIRED_KEY, False):
         return
     assert data_equivalence(before, _without_mask(observation)), (
         f"action {action} was unavailable, but step() carried it out: raise a "
-        "ValueError there, or leave the state as it is; must_refuse=False skips this "
-        "check"
+        "ValueError there, or wrap the environment in sas_gym.RepairAction; "
+        "must_refuse=False skips this check"
     )
 
 

@@ -1,6 +1,5 @@
 """Wrappers that bring action sets to any environment with discrete actions."""
 
-from copy import deepcopy
 from typing import Any
 
 import gymnasium as gym
@@ -17,6 +16,7 @@ from sas_gym.action_sets._plain import as_plain, from_plain
 from sas_gym.action_sets._sampler import ActionSetSampler
 from sas_gym.masks import (
     MASK_KEY,
+    REPAIRED_KEY,
     OnUnavailable,
     check_masks,
     check_on_unavailable,
@@ -25,6 +25,7 @@ from sas_gym.masks import (
     mask_sizes,
     masked_space,
     read_masks,
+    repair_generator,
     unavailable_action_error,
     with_mask,
 )
@@ -113,12 +114,23 @@ class _ChangesActions(_MaskWrapper):
         self, env: gym.Env[Any, Any], in_observation: bool, **recorded: Any
     ) -> None:
         self._actions = discrete_actions(env.action_space)
+        self._repair_rng = np.random.default_rng()
         super().__init__(env, in_observation, **recorded)
 
     def _is_available(self, action: Any) -> bool:
         if not self._actions.contains(action):
             raise ValueError(f"action {action!r} is not in {self._actions}")
         return bool(self.action_masks()[int(action) - int(self._actions.start)])
+
+    def _seed_repairs(self, seed: int | None) -> None:
+        """Restart the stream of replaced actions, if there is a seed."""
+        if seed is not None:
+            self._repair_rng = repair_generator(seed)
+
+    def _replacement(self) -> Any:
+        """Return a random available action."""
+        choice = self._repair_rng.choice(np.flatnonzero(self.action_masks()))
+        return self._actions.dtype.type(choice + self._actions.start)
 
 
 class StochasticActionSets(_ChangesActions):
@@ -133,10 +145,9 @@ class StochasticActionSets(_ChangesActions):
             action is available. One that differs by state needs a Discrete observation.
         mask_in_observation: Whether the mask goes into the observation: beside the keys
             of a dict, or beside `observation` otherwise.
-        on_unavailable: What an unavailable action does: `"raise"` an error, or nothing
-            (`"noop"`: the environment is not stepped, and the next set is drawn). Such
-            steps count for the environment's time limit.
-        unavailable_penalty: What such a no-op costs.
+        on_unavailable: What an unavailable action does: `"raise"` an error; or give way
+            to a random available action (`"repair"`), and `info["repaired"]` says so.
+        unavailable_penalty: Cost of a replaced action, subtracted from its reward.
 
     Example:
         >>> env = StochasticActionSets(gym.make("CartPole-v1"), 0.7)
@@ -170,12 +181,8 @@ class StochasticActionSets(_ChangesActions):
         sets = as_action_sets(from_plain(action_sets))
         fitted = sets.fit(num_actions, num_states)
         self._sets = ActionSetSampler(fitted, num_actions, num_envs=1)
-        self._limit = time_limit(env)
-        self._num_steps = 0
-        self._ended = False
-        self._raises = on_unavailable == "raise"
+        self._repairs = on_unavailable == "repair"
         self._penalty = unavailable_penalty
-        self._last: ResetReturn = None, {}
 
     @property
     def action_sets(self) -> ActionSets:
@@ -186,35 +193,35 @@ class StochasticActionSets(_ChangesActions):
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> ResetReturn:
         """Start an episode, and draw its first action set."""
-        self._last = observation, info = self.env.reset(seed=seed, options=options)
-        self._num_steps, self._ended = 0, False
+        observation, info = self.env.reset(seed=seed, options=options)
         if seed is not None or self._mask is None:
             self._sets.seed(seed)
+        self._seed_repairs(seed)
         inner = self._inner_mask(observation, info)
         inputs = self._distribution_inputs(observation, inner)
         self._mask = self._sets.reset_at(ALL_ENVS, *inputs)[0]
-        return self._with_mask(observation, info)
+        return self._with_mask(observation, self._with_repaired(info, False))
 
     def step(self, action: Any) -> StepReturn:
         """Take an action that is in the current action set."""
-        if self._ended:
-            raise ResetNeeded("call reset() before step(): the episode has ended")
-        if self._is_available(action):
-            observation, reward, terminated, truncated, info = self.env.step(action)
-            self._last = observation, info
-        elif self._raises:
+        repaired = not self._is_available(action)
+        if repaired and not self._repairs:
             raise unavailable_action_error(action, self.action_masks())
-        else:
-            observation, info = deepcopy(self._last)
-            reward, terminated, truncated = -self._penalty, False, False
-        self._num_steps += 1
-        truncated = truncated or self._num_steps == self._limit
-        self._ended = terminated or truncated
+        if repaired:
+            action = self._replacement()
+        observation, reward, terminated, truncated, info = self.env.step(action)
+        if repaired and self._penalty:
+            reward = float(reward) - self._penalty
         inner = self._inner_mask(observation, info, terminated or truncated)
         inputs = self._distribution_inputs(observation, inner)
         self._mask = self._sets.advance(*inputs)[0]
+        info = self._with_repaired(info, repaired)
         observation, info = self._with_mask(observation, info)
         return observation, reward, terminated, truncated, info
+
+    def _with_repaired(self, info: dict[str, Any], repaired: bool) -> dict[str, Any]:
+        """Return an info that says whether the action was replaced, if any may be."""
+        return {**info, REPAIRED_KEY: repaired} if self._repairs else info
 
     def _distribution_inputs(
         self, observation: Any, inner: Mask | None
@@ -267,8 +274,8 @@ class MaskInObservation(_MaskWrapper):
 class RepairAction(_ChangesActions):
     """Replace an unavailable action by a random available one.
 
-    So an agent that knows nothing of masks can run, as a baseline. The info of a step
-    has the key `repaired`: whether its action was replaced.
+    An agent without masks can run so, as a baseline. Each info has the key `repaired`:
+    whether the action of the step was replaced (false after a reset).
 
     Args:
         env: An environment that provides its action mask: in the observation, in the
@@ -277,26 +284,20 @@ class RepairAction(_ChangesActions):
 
     def __init__(self, env: gym.Env[Any, Any]) -> None:
         super().__init__(env, in_observation=False)
-        self._rng = np.random.default_rng()
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> ResetReturn:
         """Start an episode; a seed replays the repairs, too."""
-        if seed is not None:
-            # A key of their own keeps the repairs apart from the environment's draws.
-            sequence = np.random.SeedSequence(seed, spawn_key=_REPAIRS_KEY)
-            self._rng = np.random.default_rng(sequence)
-        return super().reset(seed=seed, options=options)
+        self._seed_repairs(seed)
+        observation, info = super().reset(seed=seed, options=options)
+        return observation, {**info, REPAIRED_KEY: False}
 
     def step(self, action: Any) -> StepReturn:
         """Take the action or, if it is unavailable, another one."""
-        repair = not self._is_available(action)
-        if repair:
-            choice = self._rng.choice(np.flatnonzero(self.action_masks()))
-            action = self._actions.dtype.type(choice + self._actions.start)
+        repaired = not self._is_available(action)
+        if repaired:
+            action = self._replacement()
         observation, reward, terminated, truncated, info = super().step(action)
-        return observation, reward, terminated, truncated, {**info, "repaired": repair}
-
-
-_REPAIRS_KEY = (0x4EF1,)
+        info = {**info, REPAIRED_KEY: repaired}
+        return observation, reward, terminated, truncated, info

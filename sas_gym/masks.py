@@ -15,8 +15,13 @@ from sas_gym._types import Mask
 MASK_KEY = "action_mask"
 """Key of the action mask in observations and infos."""
 
-OnUnavailable = Literal["raise", "noop"]
-"""What an unavailable action does: raise an error, or nothing while a step passes."""
+REPAIRED_KEY = "repaired"
+"""Key of the info that says whether the action of a step was replaced."""
+
+OnUnavailable = Literal["raise", "repair"]
+"""What an unavailable action does: raise an error, or give way to a random one."""
+
+_REPAIRS_KEY = (0x4EF1,)
 
 
 def discrete_actions(space: gym.Space[Any]) -> "Discrete[np.int64]":
@@ -61,15 +66,15 @@ def mask_sizes(space: gym.Space[Any]) -> list[int]:
 
 def check_on_unavailable(on_unavailable: str, penalty: float) -> None:
     """Raise `ValueError` unless the two say what an unavailable action does."""
-    if on_unavailable not in ("raise", "noop"):
+    if on_unavailable not in ("raise", "repair"):
         raise ValueError(
-            f"on_unavailable must be 'raise' or 'noop', got {on_unavailable!r}"
+            f"on_unavailable must be 'raise' or 'repair', got {on_unavailable!r}"
         )
     check_number("unavailable_penalty", penalty)
     if penalty and on_unavailable == "raise":
         raise ValueError(
-            "unavailable_penalty needs on_unavailable='noop': an action that raises an "
-            "error has no reward"
+            "unavailable_penalty needs on_unavailable='repair': an action that raises "
+            "an error has no reward"
         )
 
 
@@ -81,8 +86,17 @@ def unavailable_action_error(
     return ValueError(
         f"unavailable action{where}: {action} is not in the action set "
         f"{np.flatnonzero(mask).tolist()}. Choose where info['action_mask'] is 1, or "
-        "make the environment with on_unavailable='noop'"
+        "make the environment with on_unavailable='repair'"
     )
+
+
+def repair_generator(seed: int | Sequence[int] | None) -> Generator:
+    """Return the generator that replaces unavailable actions.
+
+    A spawn key of its own keeps the repairs apart from the environment's draws: the
+    dynamics meet the same random numbers with and without repairs.
+    """
+    return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=_REPAIRS_KEY))
 
 
 def read_masks(

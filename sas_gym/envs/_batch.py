@@ -25,6 +25,8 @@ from sas_gym.masks import (
     check_on_unavailable,
     each_with_mask,
     masked_space,
+    repair_generator,
+    sample_actions,
     unavailable_action_error,
     with_mask,
 )
@@ -70,8 +72,11 @@ class TaskBatch:
         self._draws_within_possible = not self._stays_within_possible()
         self._sets = ActionSetSampler(self.action_sets, num_actions, num_envs)
         self.mask_in_observation = mask_in_observation
-        self._raises = on_unavailable == "raise"
-        self._noop_reward = self.task.idle_reward - unavailable_penalty
+        self.repairs = on_unavailable == "repair"
+        self.repaired = np.zeros(num_envs, dtype=bool)
+        """Where the last step's action was replaced, if unavailable ones are."""
+        self._repair_rng = np.random.default_rng()
+        self._penalty = unavailable_penalty
         self._num_envs = num_envs
         # Where each row of the mask starts in the flat mask: the fastest look-up.
         self._rows = np.arange(num_envs)
@@ -110,6 +115,8 @@ class TaskBatch:
         """Start an episode everywhere; a seed restarts the stream of action sets."""
         if seed is not None or self._state is None:
             self._sets.seed(seed)
+            self._repair_rng = repair_generator(seed)
+        self.repaired = np.zeros(self._num_envs, dtype=bool)
         self._state = state = self.task.reset(self._num_envs, rng)
         self._mask = self._sets.reset_at(ALL_ENVS, *self._distribution_inputs(state))
 
@@ -118,6 +125,8 @@ class TaskBatch:
         state = self.task.reset(len(envs), rng)
         self._state = self.state.copy()
         self._state[envs] = state
+        self.repaired = self.repaired.copy()
+        self.repaired[envs] = False
         inputs = self._distribution_inputs(state)
         self.mask[envs] = self._sets.reset_at(envs, *inputs)
 
@@ -127,46 +136,53 @@ class TaskBatch:
         The next action sets are not drawn yet: `draw` or `draw_and_restart` follows.
         """
         available = self.mask.take(self._offsets + action)
-        noop = None
         if np.count_nonzero(available) < self._num_envs:
-            noop = self._noop(~available, action, self._rows)
-        self._state, reward, terminated = self._moved(self.state, action, noop, rng)
-        return reward, terminated
+            action = self._repair(~available, action, self._rows)
+        self.repaired = ~available
+        self._state, reward, terminated = self.task.transition(self.state, action, rng)
+        return self._less_penalty(reward, self.repaired), terminated
 
     def move_some(
         self, envs: NDArray[np.intp], action: Ints, rng: Generator
     ) -> tuple[Floats, Mask]:
         """Act in some of the environments only: elsewhere the reward is 0."""
         reward, terminated = np.zeros(self._num_envs), np.zeros(self._num_envs, bool)
+        self.repaired = np.zeros(self._num_envs, bool)
         if envs.size:
             action = action[envs]
-            noop = self._noop(~self.mask[envs, action], action, envs)
-            moved = self._moved(self.state[envs], action, noop, rng)
+            unavailable = ~self.mask[envs, action]
+            if unavailable.any():
+                action = self._repair(unavailable, action, envs)
             # In a new array: a task may return its states as observations.
             self._state = self.state.copy()
-            self._state[envs], reward[envs], terminated[envs] = moved
-        return reward, terminated
-
-    def _noop(self, noop: Mask, action: Ints, envs: NDArray[np.intp]) -> Mask:
-        """Return where actions are unavailable, or raise an error about them."""
-        if self._raises and noop.any():
-            culprits = envs[noop].tolist()
-            raise unavailable_action_error(
-                action[noop][0],
-                self.mask[culprits[0]],
-                culprits if self._num_envs > 1 else None,
+            self._state[envs], reward[envs], terminated[envs] = self.task.transition(
+                self.state[envs], action, rng
             )
-        return noop
+            self.repaired[envs] = unavailable
+        return self._less_penalty(reward, self.repaired), terminated
 
-    def _moved(
-        self, before: States, action: Ints, noop: Mask | None, rng: Generator
-    ) -> tuple[States, Floats, Mask]:
-        """Return where actions and no-ops lead, their rewards and terminations."""
-        state, reward, terminated = self.task.transition(before, action, rng)
-        if noop is not None:
-            state[noop], terminated[noop] = self.task.idle(before[noop])
-            reward[noop] = self._noop_reward
-        return state, reward, terminated
+    def _repair(self, unavailable: Mask, action: Ints, envs: NDArray[np.intp]) -> Ints:
+        """Replace unavailable actions by random available ones, or raise an error.
+
+        Args:
+            unavailable: Which of the actions are unavailable.
+            action: The actions of some environments.
+            envs: Numbers of these environments.
+        """
+        culprits = envs[unavailable]
+        if not self.repairs:
+            raise unavailable_action_error(
+                action[unavailable][0],
+                self.mask[culprits[0]],
+                culprits.tolist() if self._num_envs > 1 else None,
+            )
+        repaired = action.copy()
+        repaired[unavailable] = sample_actions(self.mask[culprits], self._repair_rng)
+        return repaired
+
+    def _less_penalty(self, reward: Floats, repaired: Mask) -> Floats:
+        """Return rewards less the penalty where an action was replaced."""
+        return reward - self._penalty * repaired if self._penalty else reward
 
     def draw(self) -> None:
         """Draw the next action set of every environment."""

@@ -12,7 +12,7 @@ from sas_gym._types import Mask
 from sas_gym.action_sets import ActionSets
 from sas_gym.action_sets._plain import PlainSpec
 from sas_gym.envs._batch import Observation, TaskBatch, TaskLike
-from sas_gym.masks import MASK_KEY, OnUnavailable, int_mask
+from sas_gym.masks import MASK_KEY, REPAIRED_KEY, OnUnavailable, int_mask
 from sas_gym.tasks._task import Task
 
 if TYPE_CHECKING:
@@ -38,16 +38,17 @@ class SASEnv(PlainSpec, gym.Env[Observation, SupportsIndex]):
             action, or one row per state).
         mask_in_observation: Whether observations are dicts with the keys `observation`
             and `action_mask`, or the bare observation.
-        on_unavailable: What an unavailable action does: `"raise"` an error, or nothing
-            (`"noop"`: a step passes, and the state stays, see `Task.idle`).
-        unavailable_penalty: What such a no-op costs beyond the task's idle reward.
+        on_unavailable: What an unavailable action does: `"raise"` an error; or give way
+            to a random available action (`"repair"`), and `info["repaired"]` says so.
+            Gymnasium's own `check_env` acts without masks and needs `"repair"`.
+        unavailable_penalty: Cost of a replaced action, subtracted from its reward.
         render_mode: `"rgb_array"` or `None`; `gymnasium.make` also takes `"human"`, and
             opens a window by `gymnasium.wrappers.HumanRendering`.
         **task_kwargs: The rest goes to the task's class: see Arguments on its page, for
             instance `help(sas_gym.Maze)`.
 
     Example:
-        >>> env = SASEnv("sas_gym:Maze", availability=0.5, on_unavailable="noop")
+        >>> env = SASEnv("sas_gym:Maze", availability=0.5, on_unavailable="repair")
         >>> obs, info = env.reset(seed=0)
         >>> obs["observation"]
         array([0.25, 0.1 ], dtype=float32)
@@ -157,7 +158,10 @@ class SASEnv(PlainSpec, gym.Env[Observation, SupportsIndex]):
         return number
 
     def _observe(self) -> tuple[Observation, dict[str, Any]]:
-        return self._batch.observe_first(), {MASK_KEY: int_mask(self._batch.mask[0])}
+        info: dict[str, Any] = {MASK_KEY: int_mask(self._batch.mask[0])}
+        if self._batch.repairs:
+            info[REPAIRED_KEY] = bool(self._batch.repaired[0])
+        return self._batch.observe_first(), info
 
 
 def check_render_mode(render_mode: str | None, known: list[str]) -> None:

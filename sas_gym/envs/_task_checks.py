@@ -10,7 +10,7 @@ import gymnasium as gym
 import numpy as np
 from numpy.random import Generator
 
-from sas_gym._arguments import check_finite_number, check_integer
+from sas_gym._arguments import check_integer
 from sas_gym._types import Mask
 from sas_gym.action_sets import ActionSets
 from sas_gym.tasks._task import Task
@@ -33,7 +33,6 @@ def check_attributes(task: Task, has_action_sets: bool) -> None:
     check_integer(f"{name}.num_actions", task.num_actions, least=1)
     if task.num_states is not None:
         check_integer(f"{name}.num_states", task.num_states, least=1)
-    check_finite_number(f"{name}.idle_reward", task.idle_reward)
     if not isinstance(task.observation_space, gym.Space):
         raise TypeError(
             f"{name}.observation_space must be a gymnasium.spaces.Space, got "

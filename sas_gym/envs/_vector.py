@@ -15,7 +15,7 @@ from sas_gym.action_sets import ActionSets
 from sas_gym.action_sets._plain import PlainSpec
 from sas_gym.envs._batch import Observation, TaskBatch, TaskLike
 from sas_gym.envs._single import check_render_mode
-from sas_gym.masks import MASK_KEY, OnUnavailable, int_mask
+from sas_gym.masks import MASK_KEY, REPAIRED_KEY, OnUnavailable, int_mask
 from sas_gym.tasks._task import States, Task
 
 if TYPE_CHECKING:
@@ -40,6 +40,9 @@ class SASVectorEnv(PlainSpec, VectorEnv[Observation, ArrayLike, NDArray[Any]]):
     * `final_obs`, `final_info`, when an episode has ended and another one started: the
       last observation (an object per environment, `None` where none ended) and its
       `action_mask`; `_final_obs`, `_final_info`: where an episode ended.
+    * `repaired`, with `on_unavailable="repair"`: where the step's action was replaced;
+      false where an episode has just started. The last step of an episode that another
+      one follows has its entry in `final_info`.
 
     `gymnasium.make_vec(id, num_envs, ...)` takes every argument below but `task`.
 
@@ -53,9 +56,10 @@ class SASVectorEnv(PlainSpec, VectorEnv[Observation, ArrayLike, NDArray[Any]]):
             action, or one row per state).
         mask_in_observation: Whether observations are dicts with the keys `observation`
             and `action_mask`, or the bare observation.
-        on_unavailable: What an unavailable action does: `"raise"` an error, or nothing
-            (`"noop"`: a step passes, and the state stays, see `Task.idle`).
-        unavailable_penalty: What such a no-op costs beyond the task's idle reward.
+        on_unavailable: What an unavailable action does: `"raise"` an error; or give way
+            to a random available action (`"repair"`), and `info["repaired"]` says so.
+            Gymnasium's own `check_env` acts without masks and needs `"repair"`.
+        unavailable_penalty: Cost of a replaced action, subtracted from its reward.
         render_mode: `"rgb_array"` or `None`.
         autoreset_mode: When a new episode starts, as with `SyncVectorEnv`: in the step
             that ends another (`SAME_STEP`, which `sas_agents` needs), in the step after
@@ -187,7 +191,7 @@ class SASVectorEnv(PlainSpec, VectorEnv[Observation, ArrayLike, NDArray[Any]]):
             self._elapsed[ended] = 0 if self._same_step else -1
         if not self._same_step:
             self._over = ended
-        infos |= self._infos()
+        infos |= self._infos(restarted)
         return self._batch.observe(), reward, terminated, truncated, infos
 
     def _running(self) -> NDArray[np.intp]:
@@ -269,11 +273,24 @@ class SASVectorEnv(PlainSpec, VectorEnv[Observation, ArrayLike, NDArray[Any]]):
                 f"{len(seed)}"
             )
 
-    def _infos(self) -> dict[str, Any]:
-        return {
+    def _infos(self, just_started: NDArray[np.intp] = _NOWHERE) -> dict[str, Any]:
+        """Return the current infos.
+
+        Args:
+            just_started: Environments whose episodes started in this step.
+        """
+        infos: dict[str, Any] = {
             MASK_KEY: int_mask(self._batch.mask),
             f"_{MASK_KEY}": self._everywhere.copy(),
         }
+        if self._batch.repairs:
+            repaired = self._batch.repaired.copy()
+            repaired[just_started] = False
+            infos |= {
+                REPAIRED_KEY: repaired,
+                f"_{REPAIRED_KEY}": self._everywhere.copy(),
+            }
+        return infos
 
     def _final_infos(
         self, ended: NDArray[np.intp], done: Mask, state: States, mask: Mask
@@ -289,10 +306,13 @@ class SASVectorEnv(PlainSpec, VectorEnv[Observation, ArrayLike, NDArray[Any]]):
         final_obs = np.empty(self.num_envs, dtype=object)
         for env, observation in zip(ended.tolist(), last, strict=True):
             final_obs[env] = observation
-        final_mask = int_mask(mask & done[:, None])
+        final_info = {MASK_KEY: int_mask(mask & done[:, None]), f"_{MASK_KEY}": done}
+        if self._batch.repairs:
+            repaired = self._batch.repaired & done
+            final_info |= {REPAIRED_KEY: repaired, f"_{REPAIRED_KEY}": done}
         return {
             "final_obs": final_obs,
             "_final_obs": done,
-            "final_info": {MASK_KEY: final_mask, f"_{MASK_KEY}": done},
+            "final_info": final_info,
             "_final_info": done,
         }

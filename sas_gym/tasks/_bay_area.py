@@ -67,7 +67,8 @@ class BayArea(Routing):
     IJCAI.
 
     ## Version History
-    * v0: First release.
+    * v0: First release. Without `on_unavailable="noop"`, which drew a new action set at
+      no cost and so beat the optimum: unavailable actions raise or are replaced.
     """
 
     def __init__(

@@ -86,7 +86,8 @@ class Maze(Task):
     Actions are Not Always Available", AAAI.
 
     ## Version History
-    * v0: First release.
+    * v0: First release. Without `on_unavailable="noop"`, which drew a new action set at
+      no cost and so beat the optimum: unavailable actions raise or are replaced.
     """
 
     observation_space = gym.spaces.Box(0.0, 1.0, (2,), np.float32)
@@ -120,7 +121,7 @@ class Maze(Task):
         self.start = finite_array("start", start)
         check_finite_number("step_reward", step_reward)
         check_finite_number("goal_reward", goal_reward)
-        self.step_reward = self.idle_reward = step_reward
+        self.step_reward = step_reward
         self.goal_reward = goal_reward
         boxes = np.stack([self.goal, _SQUARE, *self.walls]).T.copy()
         # By coordinate, box and point: each box meets all points in a row.

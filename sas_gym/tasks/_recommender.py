@@ -47,7 +47,7 @@ class Recommender(Task):
     ## Observation Space
     The context, `Box(0.0, 1.0, (11,), float32)`, beside the mask: the interest in each
     of the 10 topics, then the attention, which is the share of the recommendations that
-    are left. One that was not in stock (`on_unavailable="noop"`) costs attention, too.
+    are left.
 
     ## Rewards
     The profit of the product if it is bought, else 0. In the topic of rank t, the
@@ -101,7 +101,8 @@ class Recommender(Task):
     Optimization", WWW Companion, say why a recommender should look ahead.
 
     ## Version History
-    * v0: First release.
+    * v0: First release. Without `on_unavailable="noop"`, which drew a new action set at
+      no cost and so beat the optimum: unavailable actions raise or are replaced.
     """
 
     always_ends = True
@@ -177,12 +178,6 @@ class Recommender(Task):
         reward: Floats = self.profit[action] * bought
         next_state = self.drift(state, action, bought)
         return next_state, reward, next_state[:, -1] == 0
-
-    def idle(self, state: States) -> tuple[States, Terminations]:
-        """Show nothing: that costs attention, too, and leaves the interests."""
-        next_state = state.copy()
-        next_state[:, -1] = self._attention_after(state[:, -1])
-        return next_state, next_state[:, -1] == 0
 
     def observe(self, state: States) -> Float32[NDArray[Any], "N K"]:
         """Return the context in single precision."""

@@ -9,12 +9,7 @@ from jaxtyping import Bool, Int
 from numpy.random import Generator
 from numpy.typing import ArrayLike
 
-from sas_gym._arguments import (
-    check_finite_number,
-    check_integer,
-    check_number,
-    finite_array,
-)
+from sas_gym._arguments import check_integer, check_number, finite_array
 from sas_gym._types import Floats, Ints, Mask
 from sas_gym.action_sets import Independent
 from sas_gym.tasks._task import Actions, Rewards, States, Task, Terminations
@@ -42,8 +37,6 @@ class Routing(Task):
         goal: Node at which an episode terminates.
         start: Node of the start; by default any but the goal, at random.
         wait_cost: Cost of waiting for a step; by default one cannot wait.
-        idle_reward: Reward of a no-op, a step whose action was unavailable; by default
-            that of waiting or, where one cannot, of the cheapest road.
         positions: Where to draw the nodes: one row (x, y) per node.
         labels: Names of the nodes; by default their numbers.
     """
@@ -59,7 +52,6 @@ class Routing(Task):
         goal: int,
         start: int | None = None,
         wait_cost: float | None = None,
-        idle_reward: float | None = None,
         positions: Floats | None = None,
         labels: Sequence[Hashable] | None = None,
     ) -> None:
@@ -70,8 +62,6 @@ class Routing(Task):
         self._starts = self._start_nodes(start)
         if wait_cost is not None:
             check_number("wait_cost", wait_cost)
-        if idle_reward is not None:
-            check_finite_number("idle_reward", idle_reward)
         self.wait_cost = wait_cost
         self.positions = positions
         tails, heads = self._nodes("tail", tail), self._nodes("head", head)
@@ -97,7 +87,6 @@ class Routing(Task):
         self.num_actions = width
         self.observation_space = gym.spaces.Discrete(num_nodes)
         self.action_sets = Independent(self.availability)
-        self.idle_reward = self._idle_reward(idle_reward)
         self._possible = self.successor != NO_ROAD
         # In one row each, which NumPy reads four times faster than a table.
         self._first_road = np.arange(num_nodes) * width
@@ -197,13 +186,6 @@ class Routing(Task):
                 f"start and goal are the same node, {self.labels[start]!r}"
             )
         return self._nodes("start", [start])
-
-    def _idle_reward(self, idle_reward: float | None) -> float:
-        if idle_reward is not None:
-            return idle_reward
-        if self.wait_cost is not None:
-            return -self.wait_cost
-        return float(self.reward[self.successor != NO_ROAD].max())
 
     def _park_at_goal(self) -> None:
         """Give a goal without a road out one to itself: no action set is empty."""

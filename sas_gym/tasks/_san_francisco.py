@@ -75,7 +75,8 @@ class SanFrancisco(Routing):
     Available", AAAI.
 
     ## Version History
-    * v0: First release.
+    * v0: First release. Without `on_unavailable="noop"`, which drew a new action set at
+      no cost and so beat the optimum: unavailable actions raise or are replaced.
     """
 
     def __init__(
@@ -105,6 +106,5 @@ class SanFrancisco(Routing):
             num_nodes=len(ROADS),
             goal=goal,
             start=start,
-            idle_reward=step_reward,
             positions=np.array(POSITIONS),
         )

@@ -4,7 +4,6 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
-import numpy as np
 from jaxtyping import Bool, Float, Int, Shaped
 from numpy.random import Generator
 
@@ -61,8 +60,6 @@ class Task(ABC):
     """Number S of states if they are the integers 0 to S - 1, else `None`."""
     always_ends: bool = False
     """Whether every episode ends by itself, so that none needs a time limit."""
-    idle_reward: float = 0.0
-    """Reward of a no-op: a step whose action was unavailable, see `idle`."""
 
     @abstractmethod
     def reset(self, num_envs: int, rng: Generator) -> States:
@@ -82,17 +79,6 @@ class Task(ABC):
         Returns:
             The next states, the rewards, and which environments terminated.
         """
-
-    def idle(self, state: States) -> tuple[States, Terminations]:
-        """Return where a no-op leads, a step whose action was unavailable.
-
-        By default the state stays. What passes with every step, as a user's attention
-        does, passes here too.
-
-        Returns:
-            The next states, and which environments terminated.
-        """
-        return state, np.zeros(len(state), dtype=bool)
 
     def observe(self, state: States) -> States:
         """Return the observation of each state: by default, a copy of the state."""

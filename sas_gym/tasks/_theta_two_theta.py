@@ -68,7 +68,8 @@ class ThetaTwoTheta(Task):
     Actions are Not Always Available", AAAI; after Tsitsiklis and Van Roy.
 
     ## Version History
-    * v0: First release.
+    * v0: First release. Without `on_unavailable="noop"`, which drew a new action set at
+      no cost and so beat the optimum: unavailable actions raise or are replaced.
     """
 
     num_states = 2

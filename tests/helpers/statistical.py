@@ -28,6 +28,13 @@ def assert_mean(samples: NDArray[np.float64], expected: float) -> None:
     assert abs(samples.mean() - expected) <= bound, (samples.mean(), expected, bound)
 
 
+def assert_mean_at_most(samples: NDArray[np.float64], limit: float) -> None:
+    """One-sided z-test of a mean that must not lie above a limit."""
+    standard_error = samples.std(ddof=1) / np.sqrt(len(samples))
+    bound = limit + stats.norm.isf(ERROR_RATE) * standard_error
+    assert samples.mean() <= bound, (samples.mean(), limit, standard_error)
+
+
 def set_numbers(mask: NDArray[np.bool_]) -> NDArray[np.int64]:
     """Number each set by its bits, as `subsets` orders them."""
     return mask.astype(np.int64) @ (1 << np.arange(mask.shape[1]))

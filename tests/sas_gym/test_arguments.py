@@ -40,10 +40,6 @@ ROADS: Any = {"tail": [0, 1], "head": [1, 0], "num_nodes": 2, "goal": 1}
         (lambda: BayArea(wait_cost=np.nan), "wait_cost must be a finite number"),
         (lambda: Recommender(max_profit=np.nan), "max_profit must be a finite number"),
         (
-            lambda: Routing(**ROADS, reward=0, availability=1, idle_reward=np.nan),
-            "idle_reward must be a finite number",
-        ),
-        (
             lambda: Routing([0], [1], 0, 1, num_nodes=TWO, goal=1),
             "num_nodes must be an integer of at least 2",
         ),
@@ -80,7 +76,7 @@ def test_wrong_argument_is_named(call, message):
 )
 def test_penalty_is_a_finite_cost(make, penalty):
     with pytest.raises(ValueError, match="unavailable_penalty must be a finite number"):
-        make(on_unavailable="noop", unavailable_penalty=penalty)
+        make(on_unavailable="repair", unavailable_penalty=penalty)
 
 
 def test_availability_beside_action_sets_is_refused():
@@ -114,51 +110,6 @@ def test_infeasible_state_is_found_when_made():
     for make in (SASEnv, SASVectorEnv):
         with pytest.raises(ValueError, match=r"ever available in states \[1, 2\]"):
             make(task, action_sets=never)
-
-
-def test_noop_after_the_end_needs_reset():
-    env = sas_gym.StochasticActionSets(
-        gym.make("CartPole-v1"), [0.0, 1.0], on_unavailable="noop"
-    )
-    env.reset(seed=0)
-    while not env.step(1)[2]:
-        pass
-    for action in (0, 1):
-        with pytest.raises(gym.error.ResetNeeded, match="the episode has ended"):
-            env.step(action)
-    env.reset()
-    env.step(0)
-
-
-def test_noops_count_for_the_time_limit():
-    env = sas_gym.StochasticActionSets(
-        gym.make("CartPole-v1"), [0.0, 1.0], on_unavailable="noop"
-    )
-    for _ in range(2):
-        env.reset(seed=0)
-        cut = [env.step(0)[3] for _ in range(500)]
-        assert np.flatnonzero(cut).tolist() == [499]
-
-
-@pytest.mark.parametrize("num_envs", [None, 3])
-def test_refused_product_costs_attention(num_envs):
-    options: Any = {"availability": np.eye(100)[0], "on_unavailable": "noop"}
-    if num_envs is None:
-        env: Any = gym.make("SAS/Recommender-v0", **options)
-        obs, _ = env.reset(seed=0)
-        ends = [env.step(7)[2] for _ in range(5)]
-        assert ends == [False] * 4 + [True]
-        return
-    vector: Any = gym.make_vec("SAS/Recommender-v0", num_envs, **options)
-    obs, _ = vector.reset(seed=0)
-    for left in (0.8, 0.6, 0.4, 0.2):
-        before = obs["observation"][:, :-1]
-        obs, reward, terminated, _, _ = vector.step(np.full(num_envs, 7))
-        np.testing.assert_allclose(obs["observation"][:, -1], left, atol=1e-6)
-        np.testing.assert_array_equal(obs["observation"][:, :-1], before)
-        assert not terminated.any()
-        assert not reward.any()
-    assert vector.step(np.full(num_envs, 7))[2].all()
 
 
 @pytest.mark.parametrize(

@@ -124,7 +124,7 @@ class DictObservations(Task):
 @pytest.mark.parametrize("mask_in_observation", [True, False])
 def test_dict_observations_keep_keys(mask_in_observation):
     """The mask goes beside the keys, in the single and in the vector environment."""
-    options = {"mask_in_observation": mask_in_observation, "on_unavailable": "noop"}
+    options = {"mask_in_observation": mask_in_observation, "on_unavailable": "repair"}
     env = SASEnv(DictObservations(), **options)
     vector_env = SASVectorEnv(DictObservations(), 1, **options)
     obs, _ = env.reset(seed=0)

@@ -140,16 +140,40 @@ def test_unavailable_action_does_not_reach_environment():
     assert recorder.taken == [1]
 
 
-def test_noop_does_not_step_and_costs_penalty():
+def test_repaired_action_reaches_environment_and_costs_penalty():
+    """The environment's own reward is 1; a replaced action pays 2 of it."""
     recorder = Recorder()
     env = StochasticActionSets(
-        recorder, [0.0, 1.0, 0.0], on_unavailable="noop", unavailable_penalty=2.0
+        recorder, [0.0, 1.0, 0.0], on_unavailable="repair", unavailable_penalty=2.0
     )
-    before, _ = env.reset(seed=0)
-    obs, reward, terminated, truncated, info = env.step(0)
-    assert data_equivalence(obs, before)
-    assert (reward, terminated, truncated, recorder.taken) == (-2.0, False, False, [])
-    np.testing.assert_array_equal(info["action_mask"], [0, 1, 0])
+    _, info = env.reset(seed=0)
+    assert info["repaired"] is False
+    for action, reward, repaired in ((0, -1.0, True), (1, 1.0, False)):
+        returned = env.step(action)
+        assert returned[1:4] == (reward, False, False)
+        assert returned[-1]["repaired"] is repaired
+    assert recorder.taken == [1, 1]
+
+
+def test_seed_replays_repairs_of_action_sets():
+    taken = []
+    for seed in (5, 5, 6):
+        recorder = Recorder()
+        env = StochasticActionSets(recorder, 0.5, on_unavailable="repair")
+        env.reset(seed=seed)
+        for _ in range(50):
+            env.step(1)
+        taken.append(recorder.taken)
+    assert taken[0] == taken[1] != taken[2]
+
+
+def test_repaired_action_respects_the_environments_own_mask():
+    recorder = Recorder(mask=[1, 0, 1])
+    env = StochasticActionSets(recorder, [0.0, 1.0, 1.0], on_unavailable="repair")
+    env.reset(seed=0)
+    for action in (0, 1, 2):
+        env.step(action)
+    assert recorder.taken == [2, 2, 2]
 
 
 def test_dict_observation_keeps_keys():

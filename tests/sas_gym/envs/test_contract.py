@@ -27,13 +27,13 @@ every_id = pytest.mark.parametrize("env_id", IDS)
 
 @every_id
 def test_gymnasium_check_env_passes(env_id):
-    gymnasium_check_env(gym.make(env_id, on_unavailable="noop").unwrapped)
+    gymnasium_check_env(gym.make(env_id, on_unavailable="repair").unwrapped)
 
 
 @every_id
 @pytest.mark.parametrize("mask_in_observation", [True, False])
 def test_sb3_check_env_passes(env_id, mask_in_observation):
-    options = {"mask_in_observation": mask_in_observation, "on_unavailable": "noop"}
+    options = {"mask_in_observation": mask_in_observation, "on_unavailable": "repair"}
     sb3_check_env(gym.make(env_id, **options))
 
 
@@ -182,56 +182,6 @@ def test_mask_in_observation_false_is_bare(env_id):
         assert data_equivalence(one[1:], other[1:], exact=True)
 
 
-def unavailable(env, seed=0):
-    """Reset until some action is unavailable, and return it."""
-    for attempt in range(100):
-        _, info = env.reset(seed=seed + attempt)
-        closed = np.flatnonzero(info["action_mask"] == 0)
-        if closed.size:
-            return closed[0]
-    raise AssertionError("everything is always available")
-
-
-@every_id
-def test_unavailable_action_raises_and_changes_nothing(env_id):
-    env: Any = gym.make(env_id)
-    action = unavailable(env)
-    before, mask = copy.deepcopy(env.unwrapped.state), env.unwrapped.action_masks()
-    with pytest.raises(ValueError, match=f"unavailable action: {action} is not in the"):
-        env.step(action)
-    np.testing.assert_array_equal(env.unwrapped.state, before)
-    np.testing.assert_array_equal(env.unwrapped.action_masks(), mask)
-    env.step(np.flatnonzero(mask)[0])
-
-
-@every_id
-def test_unavailable_action_as_noop_costs_penalty(env_id):
-    env: Any = gym.make(env_id, on_unavailable="noop", unavailable_penalty=3.0)
-    action = unavailable(env)
-    (expected,), _ = env.unwrapped.task.idle(copy.deepcopy(env.unwrapped.state)[None])
-    _, reward, terminated, truncated, _ = env.step(action)
-    np.testing.assert_array_equal(env.unwrapped.state, expected)
-    assert reward == env.unwrapped.task.idle_reward - 3.0
-    assert (terminated, truncated) == (False, False)
-
-
-@every_id
-def test_noop_leaves_other_environments_alone(env_id):
-    strict, lenient = (
-        gym.make_vec(env_id, num_envs=3, action_sets=0.5, on_unavailable=response)
-        for response in ("raise", "noop")
-    )
-    for seed in range(20):
-        _, infos = strict.reset(seed=seed)
-        lenient.reset(seed=seed)
-        mask = infos["action_mask"]
-        allowed, blind = mask.argmax(axis=1), mask.argmax(axis=1)
-        blind[0] = mask[0].argmin()
-        for one, other in zip(strict.step(allowed), lenient.step(blind), strict=True):
-            if isinstance(one, np.ndarray):
-                np.testing.assert_array_equal(one[1:], other[1:])
-
-
 @every_id
 def test_invalid_action_error(env_id):
     env: Any = gym.make(env_id, disable_env_checker=True)
@@ -256,14 +206,6 @@ def test_invalid_vector_actions_error(env_id):
     for actions in (good[:2], good.astype(float), good[None]):
         with pytest.raises(ValueError, match="must be 3 integers, one per environment"):
             env.step(actions)
-
-
-def test_unavailable_vector_actions_error():
-    env = gym.make_vec("SAS/ThetaTwoTheta-v0", num_envs=4, action_sets=[1.0, 0.0])
-    env.reset(seed=0)
-    message = r"in environments \[1, 3\]: 1 is not in .* \[0\]"
-    with pytest.raises(ValueError, match=message):
-        env.step(np.array([0, 1, 0, 1]))
 
 
 @every_id

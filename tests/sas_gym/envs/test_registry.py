@@ -111,8 +111,8 @@ def test_register_own_task():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"on_unavailable": "ignore"}, "must be 'raise' or 'noop', got 'ignore'"),
-        ({"unavailable_penalty": 1.0}, "needs on_unavailable='noop'"),
+        ({"on_unavailable": "ignore"}, "must be 'raise' or 'repair', got 'ignore'"),
+        ({"unavailable_penalty": 1.0}, "needs on_unavailable='repair'"),
         ({"action_sets": [0.5, 0.5]}, "availability must have 5 columns"),
         ({"availability": 1.5}, r"availability must be probabilities in \[0, 1\]"),
         ({"render_mode": "ansi"}, "render_mode must be one of"),

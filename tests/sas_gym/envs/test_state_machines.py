@@ -83,8 +83,8 @@ def distributions(draw: Any, size: int) -> ActionSets:
 def settings_of_envs(draw: Any) -> tuple[Task, dict[str, Any]]:
     """Draw a task and the arguments of its environment."""
     task = TASKS[draw(st.sampled_from(sorted(TASKS)))]()
-    on_unavailable = draw(st.sampled_from(["raise", "noop"]))
-    penalty = draw(st.sampled_from([0.0, 2.5])) if on_unavailable == "noop" else 0.0
+    on_unavailable = draw(st.sampled_from(["raise", "repair"]))
+    penalty = draw(st.sampled_from([0.0, 2.5])) if on_unavailable == "repair" else 0.0
     sets = draw(st.none() | distributions(task.num_actions))
     return task, {
         "action_sets": sets,
@@ -126,9 +126,8 @@ class SingleEnvMachine(RuleBasedStateMachine):
                 self.env.step(action)
             np.testing.assert_array_equal(self.env.state, state)
             return
-        reward = self.take(action)
-        cost = self.options["unavailable_penalty"]
-        assert reward == self.env.task.idle_reward - cost
+        self.take(action)
+        assert self.info["repaired"]
 
     @precondition(lambda self: self.ended)
     @rule()
@@ -204,9 +203,13 @@ class VectorEnvMachine(RuleBasedStateMachine):
             with pytest.raises(ValueError, match="unavailable action"):
                 self.env.step(actions)
             return
-        rewards = self.take(actions)
-        cost = self.options["unavailable_penalty"]
-        assert (rewards[~available] == self.env.task.idle_reward - cost).all()
+        self.take(actions)
+        if self.options["on_unavailable"] == "repair":
+            done = self.infos.get("_final_obs", np.zeros(len(actions), bool))
+            repaired = self.infos["repaired"].copy()
+            if done.any():
+                repaired |= self.infos["final_info"]["repaired"]
+            np.testing.assert_array_equal(repaired, ~available)
 
     def take(self, actions: Any) -> Any:
         self.obs, rewards, terminated, truncated, self.infos = self.env.step(actions)

@@ -56,7 +56,7 @@ def test_sets_have_their_probabilities(mdp):
 def test_playable_as_environment(kind):
     env = SASEnv(random_mdp(3, 5, 4, kind, ends=True))
     sas_gym.check_env(env, skip_render_check=True)
-    lenient = SASEnv(env.task, on_unavailable="noop")
+    lenient = SASEnv(env.task, on_unavailable="repair")
     gymnasium_check_env(lenient, skip_render_check=True)
 
 
