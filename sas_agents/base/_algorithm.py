@@ -34,6 +34,7 @@ from sas_agents.base._checks import (
     has_checked_masks,
     is_finite,
 )
+from sas_agents.base._predictions import check_available, check_inputs, check_weights
 from sas_agents.base._space_checks import check_spaces
 from sas_agents.models._features import ArrayObs, has_mask
 from sas_agents.vec_env._infos import ended_episodes, truncated_envs
@@ -51,6 +52,9 @@ class MaskedAlgorithm(BaseAlgorithm):
     prediction_rng: np.random.Generator
     """Draws what `predict` chooses at random, so that an evaluation leaves training as
     it would be without. It is saved with the model."""
+
+    _has_new_weights = False
+    """Whether the weights were replaced since the last prediction."""
 
     def policy_class_of(self, policy: str | type[BasePolicy]) -> type[Any]:
         """Return a policy's class, which the base class should be given.
@@ -162,6 +166,22 @@ class MaskedAlgorithm(BaseAlgorithm):
         with whole_file(path, "zip") as file:
             super().save(file, exclude, include)
 
+    def set_parameters(
+        self,
+        load_path_or_dict: str | dict[str, Any],
+        exact_match: bool = True,
+        device: th.device | str = "auto",
+    ) -> None:
+        """Replace the parameters; the next prediction checks that they are finite.
+
+        Args:
+            load_path_or_dict: A saved model, or the `state_dict` of each object.
+            exact_match: Whether every parameter must be given.
+            device: Where the parameters go.
+        """
+        super().set_parameters(load_path_or_dict, exact_match, device)
+        self._has_new_weights = True
+
     def _setup_learn(
         self, total_timesteps: int, *args: Any, **kwargs: Any
     ) -> tuple[int, BaseCallback]:
@@ -271,10 +291,21 @@ class MaskedAlgorithm(BaseAlgorithm):
 
         Returns:
             The action of each observation, and the new `state`.
+
+        Raises:
+            ValueError: If a mask is missing, wrong or empty, if an observation or a
+                weight is NaN or infinite, or if the values of the available actions
+                are.
         """
         sizes = mask_sizes(self.action_space)
         masked = require_mask(observation, action_masks, sizes, self.observation_space)
-        return self._choose(masked, state, episode_start, deterministic)
+        check_inputs(masked, state, episode_start)
+        if self._has_new_weights:
+            check_weights(self.policy.named_parameters())
+            self._has_new_weights = False
+        actions, state = self._choose(masked, state, episode_start, deterministic)
+        check_available(actions, masked[MASK_KEY], sizes)
+        return actions, state
 
     def _choose(
         self,
@@ -338,7 +369,8 @@ def require_mask(
     source = f"observation[{MASK_KEY!r}]"
     if action_masks is not None:
         source = "action_masks"
-        observation = with_mask(observation, np.asarray(action_masks))
+        if not isinstance(observation, dict):
+            observation = {"observation": observation}
     elif not isinstance(observation, dict) or MASK_KEY not in observation:
         raise ValueError(
             "predict() needs the action mask: pass observations that carry it (wrap "

@@ -12,6 +12,7 @@ from stable_baselines3.common.type_aliases import Schedule
 from torch import nn
 
 from sas_agents.masked._policies import MaskedDistribution, MaskedFeatures
+from sas_agents.maths._masked_ops import available_values
 from sas_agents.models._features import (
     FeaturesWithoutMask,
     TensorObs,
@@ -144,6 +145,12 @@ class MaskedQuantileNetwork(FeaturesWithoutMask, QuantileNetwork):
         quantiles = super().forward(obs)
         lowest = th.finfo(quantiles.dtype).min
         return quantiles.masked_fill(obs[MASK_KEY][:, None] == 0, lowest)
+
+    def _predict(  # type: ignore[override]  # observations are dicts here
+        self, observation: TensorObs, deterministic: bool = True
+    ) -> th.Tensor:
+        means = super().forward(observation).mean(dim=1)
+        return available_values(means, observation[MASK_KEY]).argmax(dim=1)
 
 
 class MaskedQRDQNPolicy(FeaturesWithoutMask, QRDQNPolicy):

@@ -13,6 +13,8 @@ from sas_gym._types import NDArray
 
 # Far below every logit, and far enough from the end of single precision.
 _UNAVAILABLE = np.float32(-1e38)
+# A best value beyond this comes from weights that have diverged.
+_LARGEST_VALUE = 1e38
 # As an array, as NumPy takes longer over a number.
 _NEVER = np.array(-np.inf)
 # Numbers that Gumbel noise is drawn for at once.
@@ -33,6 +35,26 @@ def mask_out(
     `masked_fill`.
     """
     return values + (1 - action_mask.to(values.dtype).reciprocal())
+
+
+def available_values(
+    values: Float[th.Tensor, "B A"], action_mask: Shaped[th.Tensor, "B A"]
+) -> Float[th.Tensor, "B A"]:
+    """Return the logits or values of available actions, and minus infinity elsewhere.
+
+    Raises:
+        ValueError: If the best value of a row is NaN, infinite or beyond 1e38, or if
+            a row has no available action.
+    """
+    available = values.where(action_mask == 1, -th.inf)
+    if not (available.amax(dim=1).abs() <= _LARGEST_VALUE).all():
+        raise ValueError(
+            "the logits or values of the available actions are not finite (NaN, "
+            "infinite or beyond 1e38), or no action is available: check the "
+            "observations, the weights and the masks, or train again with a lower "
+            "learning_rate"
+        )
+    return available
 
 
 def masked_log_probs(

@@ -184,7 +184,12 @@ class FeaturesWithoutMask(BaseModel):
     def make_features_extractor(self) -> BaseFeaturesExtractor:
         """Build the features extractor for the observation without its mask."""
         space = bare_space(self.observation_space)
-        return self.features_extractor_class(space, **self.features_extractor_kwargs)
+        extractor = self.features_extractor_class(
+            space, **self.features_extractor_kwargs
+        )
+        # SB3 counts a MultiDiscrete's features by NumPy; torch's LSTM needs an int.
+        extractor._features_dim = int(extractor.features_dim)
+        return extractor
 
     def preprocess(self, obs: TensorObs) -> th.Tensor | TensorObs:
         """Strip the mask and encode the rest as Stable-Baselines3 does."""

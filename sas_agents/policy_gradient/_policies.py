@@ -13,7 +13,7 @@ from stable_baselines3.common.type_aliases import Schedule
 from stable_baselines3.common.utils import obs_as_tensor
 from torch import nn
 
-from sas_agents.maths._masked_ops import chosen_log_probs, mask_out, sample
+from sas_agents.maths._masked_ops import available_values, chosen_log_probs, sample
 from sas_agents.models._features import (
     ArrayObs,
     FeaturesWithoutMask,
@@ -175,7 +175,7 @@ class SASPolicy(FeaturesWithoutMask, BasePolicy):
 
     def masked_logits(self, obs: TensorObs) -> th.Tensor:
         """Return the logits, minus infinity outside the action set."""
-        return mask_out(self.actor(self.encode(obs)), obs[MASK_KEY])
+        return available_values(self.actor(self.encode(obs)), obs[MASK_KEY])
 
     def forward(
         self, obs: TensorObs, deterministic: bool = False

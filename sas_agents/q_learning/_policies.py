@@ -12,7 +12,7 @@ from stable_baselines3.dqn.policies import DQNPolicy, QNetwork
 from torch import nn
 from torch.nn import functional as F
 
-from sas_agents.maths._masked_ops import mask_out
+from sas_agents.maths._masked_ops import available_values
 from sas_agents.models._features import (
     FeaturesWithoutMask,
     OneHot,
@@ -34,7 +34,7 @@ class MaskedQNetwork(FeaturesWithoutMask, QNetwork):
 
     def forward(self, obs: TensorObs) -> th.Tensor:  # type: ignore[override]  # dicts
         """Return q(s, .) with minus infinity outside the action set."""
-        return mask_out(super().forward(obs), obs[MASK_KEY])
+        return available_values(super().forward(obs), obs[MASK_KEY])
 
     def encode(self, obs: TensorObs) -> Any:
         """Turn observations into what the methods below take: here nothing changes."""
