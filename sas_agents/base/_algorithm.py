@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from io import BufferedIOBase
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import gymnasium as gym
 import numpy as np
@@ -49,6 +49,9 @@ _PREDICTIONS_KEY = (0x9E3D,)
 class MaskedAlgorithm(BaseAlgorithm):
     """An algorithm that sees the masks of any environment, and acts inside them."""
 
+    behaviour_version: ClassVar[int]
+    """Version of what the agent learns from a seed, raised when training changes:
+    results of studies are keyed by it."""
     prediction_rng: np.random.Generator
     """Draws what `predict` chooses at random, so that an evaluation leaves training as
     it would be without. It is saved with the model."""

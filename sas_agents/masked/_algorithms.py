@@ -49,6 +49,7 @@ class MaskedPPO(MaskedAlgorithm, PPO):
     bit.
     """
 
+    behaviour_version: ClassVar[int] = 1
     policy_aliases: ClassVar[dict[str, type[BasePolicy]]] = ACTOR_CRITIC_POLICIES
     __init__ = with_policy_class(PPO.__init__)
 
@@ -60,5 +61,6 @@ class MaskedA2C(MaskedAlgorithm, A2C):
     bit for bit.
     """
 
+    behaviour_version: ClassVar[int] = 1
     policy_aliases: ClassVar[dict[str, type[BasePolicy]]] = ACTOR_CRITIC_POLICIES
     __init__ = with_policy_class(A2C.__init__)

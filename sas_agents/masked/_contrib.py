@@ -28,6 +28,7 @@ class MaskedTRPO(MaskedAlgorithm, TRPO):
     all our observations are: leave it at 1.
     """
 
+    behaviour_version: ClassVar[int] = 1
     policy_aliases: ClassVar[dict[str, type[BasePolicy]]] = ACTOR_CRITIC_POLICIES
     __init__ = with_policy_class(TRPO.__init__)
 
@@ -45,6 +46,7 @@ class MaskedRecurrentPPO(MaskedAlgorithm, RecurrentPPO):
     `mask_in_features=False`, it is `RecurrentPPO`, bit for bit.
     """
 
+    behaviour_version: ClassVar[int] = 1
     policy_aliases: ClassVar[dict[str, type[BasePolicy]]] = {
         "LinearLstmPolicy": MaskedLinearLstmPolicy,
         "MlpLstmPolicy": MaskedLstmPolicy,
@@ -64,6 +66,7 @@ class MaskedQRDQN(MaskedExploration, QRDQN):
     which each environment decides for itself.
     """
 
+    behaviour_version: ClassVar[int] = 1
     policy_aliases: ClassVar[dict[str, type[BasePolicy]]] = {
         "LinearPolicy": MaskedQRDQNLinearPolicy,
         "MlpPolicy": MaskedQRDQNPolicy,

@@ -1,6 +1,6 @@
 """SAS-NPG: the natural policy gradient for stochastic action sets (Algorithm 2)."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch as th
@@ -91,6 +91,8 @@ class SASNPG(PolicyGradientAlgorithm):
         device: Where the tensors are; `"auto"` takes a GPU if there is one.
         _init_setup_model: Whether to build the networks at once.
     """
+
+    behaviour_version: ClassVar[int] = 1
 
     def __init__(
         self,

@@ -1,6 +1,6 @@
 """SAS-PG: the policy gradient for stochastic action sets (Algorithm 1)."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 import torch as th
 from stable_baselines3.common.type_aliases import GymEnv, Schedule
@@ -80,6 +80,8 @@ class SASPG(PolicyGradientAlgorithm):
         device: Where the tensors are; `"auto"` takes a GPU if there is one.
         _init_setup_model: Whether to build the networks at once.
     """
+
+    behaviour_version: ClassVar[int] = 1
 
     def __init__(
         self,

@@ -9,10 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import sas_gym  # noqa: F401  # Registers the ids.
-from sas_agents.study._algorithms import versions_for
+from sas_agents.study._algorithms import ALGORITHMS
 from sas_agents.study._backends import Backend
 from sas_agents.study._execution import run_study
 from sas_agents.study._files import StorageError
+from sas_agents.study._identity import versions_for
 from sas_agents.study._parser import Command, make_parser
 from sas_agents.study._search import run_search, searches
 from sas_agents.study._settings import Study
@@ -217,7 +218,7 @@ def repeat_command(options: argparse.Namespace) -> int:
     path = Path(options.key)
     folder = path.parent if path.is_file() else options.folder
     run, kept = find_run(folder, path.name)
-    here = versions_for(run.environment, run.algorithm)
+    here = versions_for(run.environment, ALGORITHMS[run.algorithm].location)
     for name, there in run.versions.items():
         if there != here.get(name):
             print(f"note: {name} was {there} and is {here.get(name)}")

@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sas_agents.study._environments import EpisodeStarts, MaskChannel, locate
-from sas_agents.study._runs import versions
 from sas_gym.masks import sample_actions
 
 Policy = Callable[[Any, NDArray[np.int8]], NDArray[Any]]
@@ -27,11 +26,6 @@ class Algorithm(NamedTuple):
     mask_channel: MaskChannel = "observation"
     """How masks reach it."""
 
-    @property
-    def is_peer(self) -> bool:
-        """Whether it is another library's."""
-        return not self.location.startswith("sas_agents:")
-
 
 ALGORITHMS = {
     "SASPG": Algorithm("sas_agents:SASPG", "LinearPolicy"),
@@ -49,11 +43,6 @@ ALGORITHMS = {
         "stable_baselines3:DQN", "MlpPolicy", is_greedy=True, mask_channel="repair"
     ),
 }
-
-
-def versions_for(environment: str, algorithm: str) -> dict[str, str]:
-    """Return the versions that a result of an algorithm depends on."""
-    return versions(environment, ALGORITHMS[algorithm].is_peer)
 
 
 def resolve(arguments: dict[str, Any]) -> dict[str, Any]:

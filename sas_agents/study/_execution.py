@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from sas_agents.study._algorithms import versions_for
+from sas_agents.study._algorithms import ALGORITHMS
 from sas_agents.study._backends import Backend
 from sas_agents.study._environments import make_env, make_problem
 from sas_agents.study._files import make_folder, write_text
+from sas_agents.study._identity import versions_for
 from sas_agents.study._runs import Run
 from sas_agents.study._settings import Labelled
 from sas_agents.study._store import (
@@ -99,7 +100,7 @@ def variant_key(run: Run) -> str:
 
 def execute_here(run: Run) -> Result:
     """Execute a run, if this process has the versions that the run names."""
-    here = versions_for(run.environment, run.algorithm)
+    here = versions_for(run.environment, ALGORITHMS[run.algorithm].location)
     if run.versions != here:
         differing = {
             name: f"{there} there, {here.get(name)} here"

@@ -36,9 +36,10 @@ Runs whatever has no result yet, and writes one JSON file per run.
   sas-study run ours --backend ray --address auto      on a Ray cluster
 
 The name of a file is a hash of all that defines its run: environment, algorithm, their
-arguments, seed, evaluation, package versions and the agents' source. So a finished run
-is never repeated, and several studies can share a folder. After an update results are
-made again, unless you say --any-version.
+arguments, seed, evaluation, and the versions of packages, agents and environments; of
+your own code a hash of its files. So a finished run is never repeated, and several
+studies can share a folder. After an update results are made again, unless you say
+--any-version.
 
 On a cluster, start Ray (`ray start --head`, and `ray start --address=...` elsewhere)
 with the same packages on every machine; results are written by this command alone.

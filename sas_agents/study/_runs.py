@@ -1,14 +1,8 @@
 """One run: everything that defines it, and its key."""
 
-import ast
 import hashlib
 import json
-import platform
 from dataclasses import asdict, dataclass
-from functools import cache
-from importlib import import_module
-from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 from typing import Any
 
 from sas_agents.study._checks import check_counts, check_types
@@ -83,72 +77,3 @@ def digest(content: Any) -> str:
     """Return a hash of what JSON can hold."""
     text = json.dumps(content, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:16]
-
-
-@cache
-def versions(environment: str = "", is_peer: bool = False) -> dict[str, str]:
-    """Return the versions that a result depends on.
-
-    `source` is a hash of the syntax trees of `sas_gym` and `sas_agents`: in a working
-    copy the version number stays while agents change, and results of two agents must
-    not be mixed. Comments, docstrings and this sub-package do not count. `environment`
-    is a hash of the module that one is imported from, as in `"module:Id-v0"`.
-
-    Args:
-        environment: The environment's id.
-        is_peer: Whether the algorithm is another library's: a change of our agents then
-            leaves its results valid, and only what makes environments counts.
-    """
-    packages = ("stable_baselines3", "sb3_contrib", "torch", "numpy", "gymnasium")
-    found = {
-        "python": platform.python_version(),
-        "sas_gym": version("sas-gym"),
-        "source": _source_digest("_vec_*.py" if is_peer else "*.py"),
-        **{name: _version(name) for name in packages},
-    }
-    module, colon, _ = environment.partition(":")
-    path = getattr(import_module(module), "__file__", None) if colon else None
-    if path is not None:
-        code = _without_docstrings(Path(path).read_text())
-        found["environment"] = hashlib.sha256(code.encode()).hexdigest()[:12]
-    return found
-
-
-def _version(package: str) -> str:
-    try:
-        return version(package)
-    except PackageNotFoundError:  # An extra: what needs it says so.
-        return "none"
-
-
-def _source_digest(agent_modules: str) -> str:
-    """Hash `sas_gym` and the modules of `sas_agents` that match a pattern."""
-    import sas_agents
-    import sas_gym
-
-    digest = hashlib.sha256()
-    ours = Path(__file__).parent
-    for package, pattern in ((sas_gym, "*.py"), (sas_agents, agent_modules)):
-        root = Path(package.__path__[0])
-        for path in sorted(root.rglob(pattern)):
-            if ours not in path.parents:
-                digest.update(path.relative_to(root).as_posix().encode())
-                digest.update(_without_docstrings(path.read_text()).encode())
-    return digest.hexdigest()[:12]
-
-
-def _without_docstrings(source: str) -> str:
-    tree = ast.parse(source)
-    for node in ast.walk(tree):
-        body = getattr(node, "body", None)
-        if isinstance(body, list):
-            body[:] = [line for line in body if not _is_text(line)]
-    return ast.dump(tree)
-
-
-def _is_text(node: ast.AST) -> bool:
-    return (
-        isinstance(node, ast.Expr)
-        and isinstance(node.value, ast.Constant)
-        and isinstance(node.value.value, str)
-    )

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
-from sas_agents.study._algorithms import ALGORITHMS, check_arguments, versions_for
+from sas_agents.study._algorithms import ALGORITHMS, check_arguments
 from sas_agents.study._checks import (
     check_availability,
     check_counts,
@@ -13,6 +13,7 @@ from sas_agents.study._checks import (
     check_types,
 )
 from sas_agents.study._environments import find_spec
+from sas_agents.study._identity import versions_for
 from sas_agents.study._presets import preset
 from sas_agents.study._runs import Evaluation, Run
 
@@ -235,7 +236,9 @@ class Study:
             num_steps=environment.num_steps or self.num_steps,
             seed=seed,
             evaluation=self.evaluation,
-            versions=versions_for(environment.id, algorithm.algorithm),
+            versions=versions_for(
+                environment.id, ALGORITHMS[algorithm.algorithm].location
+            ),
         )
 
     def part(

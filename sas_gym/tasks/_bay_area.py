@@ -1,6 +1,7 @@
 """Routing on the real freeways round the San Francisco Bay."""
 
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 
@@ -70,6 +71,8 @@ class BayArea(Routing):
     * v0: First release. Without `on_unavailable="noop"`, which drew a new action set at
       no cost and so beat the optimum: unavailable actions raise or are replaced.
     """
+
+    behaviour_version: ClassVar[int] = 1
 
     def __init__(
         self,

@@ -1,7 +1,7 @@
 """A maze for a robot whose actuators fail."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import gymnasium as gym
 import numpy as np
@@ -89,6 +89,8 @@ class Maze(Task):
     * v0: First release. Without `on_unavailable="noop"`, which drew a new action set at
       no cost and so beat the optimum: unavailable actions raise or are replaced.
     """
+
+    behaviour_version: ClassVar[int] = 1
 
     observation_space = gym.spaces.Box(0.0, 1.0, (2,), np.float32)
 

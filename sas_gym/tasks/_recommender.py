@@ -1,6 +1,6 @@
 """A recommender whose products sell out and whose user's tastes drift."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 import gymnasium as gym
 import numpy as np
@@ -104,6 +104,8 @@ class Recommender(Task):
     * v0: First release. Without `on_unavailable="noop"`, which drew a new action set at
       no cost and so beat the optimum: unavailable actions raise or are replaced.
     """
+
+    behaviour_version: ClassVar[int] = 1
 
     always_ends = True
 

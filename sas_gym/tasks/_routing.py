@@ -1,7 +1,7 @@
 """Routing on any road graph whose roads open and close."""
 
 from collections.abc import Hashable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import gymnasium as gym
 import numpy as np
@@ -40,6 +40,8 @@ class Routing(Task):
         positions: Where to draw the nodes: one row (x, y) per node.
         labels: Names of the nodes; by default their numbers.
     """
+
+    behaviour_version: ClassVar[int] = 1
 
     def __init__(
         self,

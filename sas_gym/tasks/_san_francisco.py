@@ -1,5 +1,7 @@
 """Routing on the San Francisco map of the SAS-MDP papers."""
 
+from typing import ClassVar
+
 import numpy as np
 
 from sas_gym.tasks._routing import Routing
@@ -78,6 +80,8 @@ class SanFrancisco(Routing):
     * v0: First release. Without `on_unavailable="noop"`, which drew a new action set at
       no cost and so beat the optimum: unavailable actions raise or are replaced.
     """
+
+    behaviour_version: ClassVar[int] = 1
 
     def __init__(
         self,

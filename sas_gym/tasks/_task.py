@@ -1,7 +1,7 @@
 """What a task is: batched dynamics and the distribution of its action sets."""
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import gymnasium as gym
 from jaxtyping import Bool, Float, Int, Shaped
@@ -58,6 +58,9 @@ class Task(ABC):
     """Distribution of the action sets, unless the user passes another one."""
     num_states: int | None = None
     """Number S of states if they are the integers 0 to S - 1, else `None`."""
+    behaviour_version: ClassVar[int]
+    """Version of a shipped task, raised when its dynamics or random streams change:
+    results of studies are keyed by it. A task of a user's own needs none."""
     always_ends: bool = False
     """Whether every episode ends by itself, so that none needs a time limit."""
 

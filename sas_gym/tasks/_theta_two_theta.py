@@ -1,6 +1,6 @@
 """The theta -> 2 theta counterexample."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import gymnasium as gym
 import numpy as np
@@ -71,6 +71,8 @@ class ThetaTwoTheta(Task):
     * v0: First release. Without `on_unavailable="noop"`, which drew a new action set at
       no cost and so beat the optimum: unavailable actions raise or are replaced.
     """
+
+    behaviour_version: ClassVar[int] = 1
 
     num_states = 2
     num_actions = 2

@@ -9,7 +9,6 @@ from helpers.agents import SHORT
 
 from sas_agents.study import Run, Study, load_study
 from sas_agents.study._algorithms import ALGORITHMS
-from sas_agents.study._runs import _without_docstrings
 
 HEAD = '[[environment]]\nid = "SAS/Maze-v0"\n[[algorithm]]\nname = "SASPG"\n'
 
@@ -126,14 +125,6 @@ def test_run_survives_json(tiny: Study) -> None:
     """A run read from its file has the key of the run that was written."""
     run = replace(tiny.runs()[0].run, arguments={"max_grad_norm": float("inf")})
     assert Run.from_dict(run.to_dict()).key == run.key
-
-
-def test_source_hash_ignores_words_and_sees_code() -> None:
-    """Comments and docstrings do not make results old; a changed default does."""
-    code = 'def f(x=1):\n    """Say."""\n    return x\n'
-    same = 'def f(x=1):\n    """Say more."""\n    # Why.\n    return x\n'
-    assert _without_docstrings(code) == _without_docstrings(same)
-    assert _without_docstrings(code) != _without_docstrings(code.replace("1", "2"))
 
 
 def test_part_keeps_what_is_asked_for(tiny: Study) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from sas_agents.study import CorruptResultError, Study, collect
+from sas_agents.study import CorruptResultError, Run, Study, collect, load_study
 from sas_agents.study._execution import unfinished
 from sas_agents.study._store import (
     find_run,
@@ -143,3 +143,17 @@ def test_time_of_learning_leaves_evaluations_out() -> None:
     assert training_seconds({"seconds": 9.0}) == 9.0
     assert training_seconds(old) == 5.0
     assert training_seconds({**old, "evaluation_cpu_seconds": 4.5}) == 2.5
+
+
+PAPER = Path(__file__).parents[3] / "examples" / "paper" / "results"
+
+
+@pytest.mark.parametrize("path", sorted(PAPER.glob("*.csv.gz")), ids=lambda p: p.name)
+def test_committed_results_stay_readable(path: Path) -> None:
+    """Each row has the key of its run, and the study finds its runs by settings."""
+    frame = collect(path)
+    for key, text in set(zip(frame.key, frame.run, strict=True)):
+        assert Run.from_dict(json.loads(text)).key == key
+    of_study = collect(path, load_study(path.name.partition(".")[0]).runs())
+    assert set(of_study.key) == set(frame.key)
+    assert of_study.score.notna().any()

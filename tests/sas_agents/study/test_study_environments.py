@@ -1,8 +1,6 @@
 """Environments of a study: ours, guests with masks of any kind, and tasks."""
 
-import shutil
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
@@ -10,10 +8,9 @@ import numpy as np
 import pytest
 from helpers.agents import TAXI
 
-import sas_agents
 import sas_gym
 from sas_agents.study import Evaluation, Study, execute
-from sas_agents.study._algorithms import evaluated_policy, versions_for
+from sas_agents.study._algorithms import evaluated_policy
 from sas_agents.study._environments import (
     MaskChannel,
     evaluation_env,
@@ -22,7 +19,6 @@ from sas_agents.study._environments import (
     make_problem,
     training_env,
 )
-from sas_agents.study._runs import versions
 from sas_agents.study._training import played_at_random, reference_returns
 
 # By where the mask is: the environment, its arguments, and a policy for all.
@@ -159,46 +155,6 @@ def test_memory_starts_anew_with_each_episode() -> None:
     policy = evaluated_policy("MaskedRecurrentPPO", model, env, seed=0)
     sas_gym.episode_returns(env, policy, num_episodes=20, seed=0)
     assert model.longest == 7
-
-
-def test_changed_module_of_an_environment_changes_the_versions(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A result of an environment's old source is not one of its new source."""
-    monkeypatch.syspath_prepend(tmp_path)
-    (tmp_path / "my_problem.py").write_text("from sas_gym import Maze\n")
-    before = dict(versions("my_problem:Maze"))
-    (tmp_path / "my_problem.py").write_text("from sas_gym import BayArea as Maze\n")
-    versions.cache_clear()
-    after = dict(versions("my_problem:Maze"))
-    assert before.pop("environment") != after.pop("environment")
-    assert before == after == versions()
-
-
-def test_changed_agent_leaves_the_results_of_peers(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """What a peer's result depends on are the environments and how they are made."""
-    copy = tmp_path / "sas_agents"
-    source = Path(sas_agents.__path__[0])
-    shutil.copytree(source, copy, ignore=shutil.ignore_patterns("study"))
-    monkeypatch.setattr(sas_agents, "__path__", [str(copy)])
-
-    def sources() -> dict[str, str]:
-        versions.cache_clear()
-        labels = "SASPG", "MaskedPPO", "MaskablePPO", "RepairedDQN"
-        return {each: versions_for("", each)["source"] for each in labels}
-
-    before = sources()
-    with (copy / "_sas_q.py").open("a") as file:
-        file.write("SCALE_RATE = 0.5\n")
-    after = sources()
-    changed = {label for label in before if before[label] != after[label]}
-    assert changed == {"SASPG", "MaskedPPO"}
-    with (copy / "_vec_env.py").open("a") as file:
-        file.write("raise NotImplementedError\n")
-    assert all(sources()[label] != after[label] for label in before)
-    versions.cache_clear()
 
 
 def test_random_play_repeats_itself_and_disturbs_nobody() -> None:
