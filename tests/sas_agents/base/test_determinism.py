@@ -2,9 +2,11 @@
 
 import copy
 import hashlib
+import json
 import os
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -24,15 +26,22 @@ import sas_gym
 from sas_agents import SASNPG, SASPG, SASQ, MaskedQRDQN
 
 OFF_POLICY = SASQ, MaskedQRDQN
+NUM_ENVS = 1, 64
 ROOT = Path(sas_gym.__file__).parent.parent
 IN_A_PROCESS = """
-from helpers.agents import SHORT
+import json
 import torch
-from test_determinism import trained_digest
+from helpers.agents import SHORT
+from test_determinism import NUM_ENVS, trained_digest
 assert torch.get_num_threads() == {num_threads}
-agent = next(agent for agent in SHORT if agent.__name__ == {name!r})
-print(trained_digest(agent, {num_envs}))
+print(json.dumps({{
+    f"{{agent.__name__}} {{num_envs}}": trained_digest(agent, num_envs)
+    for agent in SHORT for num_envs in NUM_ENVS
+}}))
 """
+
+# The tests share one fresh process per number of threads: one worker runs them all.
+pytestmark = pytest.mark.xdist_group("determinism")
 
 
 def digest(model) -> str:
@@ -43,6 +52,7 @@ def digest(model) -> str:
     return found.hexdigest()
 
 
+@cache
 def trained_digest(agent, num_envs: int) -> str:
     many: dict[str, Any] = {}
     if agent in OFF_POLICY:
@@ -54,31 +64,37 @@ def trained_digest(agent, num_envs: int) -> str:
     return digest(model.learn(12 * num_envs + 100))
 
 
+@pytest.fixture(scope="module", params=[1, 2], ids=["1-thread", "2-threads"])
+def elsewhere(request) -> dict[str, str]:
+    """Digests of all agents, trained in a fresh process."""
+    paths = [ROOT, ROOT / "tests", Path(__file__).parent]
+    environment = os.environ | {
+        "PYTHONPATH": os.pathsep.join(map(str, paths)),
+        "PYTHONHASHSEED": "123",
+        "OMP_NUM_THREADS": str(request.param),
+        # A waiting thread sleeps: with matrices so small it would mostly spin.
+        "OMP_WAIT_POLICY": "passive",
+    }
+    result = subprocess.run(
+        [sys.executable, "-c", IN_A_PROCESS.format(num_threads=request.param)],
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+        env=environment,
+    )
+    return json.loads(result.stdout.splitlines()[-1])
+
+
 @all_agents
-@pytest.mark.parametrize(("num_envs", "num_threads"), [(1, 1), (64, 1), (64, 2)])
-def test_fresh_process_trains_identically(agent, num_envs, num_threads):
+@pytest.mark.parametrize("num_envs", NUM_ENVS)
+def test_fresh_process_trains_identically(agent, num_envs, elsewhere):
     """Hashes of strings, which differ from process to process, play no part.
 
     Nor does the number of threads with networks as small as these; `help(sas_agents)`
     says where it does.
     """
-    code = IN_A_PROCESS.format(
-        name=agent.__name__, num_envs=num_envs, num_threads=num_threads
-    )
-    paths = [ROOT, ROOT / "tests", Path(__file__).parent]
-    environment = os.environ | {
-        "PYTHONPATH": os.pathsep.join(map(str, paths)),
-        "PYTHONHASHSEED": "123",
-        "OMP_NUM_THREADS": str(num_threads),
-    }
-    result = subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True,
-        text=True,
-        check=True,
-        env=environment,
-    )
-    assert result.stdout.split()[-1] == trained_digest(agent, num_envs)
+    found = elsewhere[f"{agent.__name__} {num_envs}"]
+    assert found == trained_digest(agent, num_envs)
 
 
 @all_agents

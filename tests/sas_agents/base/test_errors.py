@@ -10,7 +10,8 @@ from helpers.agents import Masked, episodic_agents, every_agent, make_agent
 from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from stable_baselines3.common.vec_env import DummyVecEnv
 
-from sas_agents import SASNPG, SASPG, SASQ, _on_policy, make_vec_env
+from sas_agents import SASNPG, SASPG, SASQ, make_vec_env
+from sas_agents.policy_gradient import _on_policy
 from sas_gym import ThetaTwoTheta
 from sas_gym.masks import MASK_KEY
 

@@ -1,5 +1,6 @@
 """A tiny study, and its results made without disturbance."""
 
+import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -7,10 +8,9 @@ from typing import Any
 import pytest
 
 from sas_agents.study import AlgorithmSettings as Algorithm
-from sas_agents.study import Backend, Evaluation, Run, Study, load_study, run_study
 from sas_agents.study import EnvironmentSettings as Environment
-from sas_agents.study._store import read_folder
-from sas_agents.study._training import Result
+from sas_agents.study import Evaluation, Run, Study, load_study
+from sas_agents.study._training import Result, execute
 
 TINY = """
 num_steps = 600
@@ -67,17 +67,13 @@ def tiny() -> Study:
 
 @pytest.fixture(scope="session")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """The results of the tiny study by key, without their timings."""
-    folder = tmp_path_factory.mktemp("undisturbed")
-    path = folder / "tiny.toml"
+    """The results of the tiny study by key, without timings, made in this process."""
+    path = tmp_path_factory.mktemp("undisturbed") / "tiny.toml"
     path.write_text(TINY)
-    report = run_study(
-        load_study(path).runs(), folder, Backend(num_jobs=2), progress=False
-    )
-    assert not report.failed
+    results = [execute(run) for _, run in load_study(path).runs()]
     return {
         result["key"]: {key: result[key] for key in result if key != "timing"}
-        for result in read_folder(folder)
+        for result in json.loads(json.dumps(results))
     }
 
 
