@@ -26,17 +26,19 @@ MaskedA2C and MaskedTRPO. Number other actions than Discrete ones by their combi
 where it says no.
 
 All take vector environments: those of `make_vec_env`, `DummyVecEnv`, `SubprocVecEnv`,
-with `VecNormalize(norm_obs_keys=...)` and `VecFrameStack` below the masks. The mask
-reaches all of them from `obs["action_mask"]`, `info["action_mask"]` or a method
-`action_masks()`, in evaluation too; and from `predict(..., action_masks=...)`. That of
-several dimensions has one entry per value of each, one dimension after the other. The
-networks do not see it unless `policy_kwargs={"mask_in_features": True}` says so, which
-is the default with a memory.
+with `VecNormalize(norm_obs_keys=...)` and `VecFrameStack` below the masks. Agents and
+the environments of callbacks such as `EvalCallback` take the mask from
+`obs["action_mask"]`, `info["action_mask"]` or a method `action_masks()`.
+`evaluate_policy` and `predict` need it in the observation, where `make_vec_env`,
+`sas_gym.MaskInObservation` and `VecMaskInObservation` put it, or in
+`predict(..., action_masks=...)`. The mask of several dimensions has one entry per value
+of each, one dimension after the other. The networks do not see the mask unless
+`policy_kwargs={"mask_in_features": True}` says so, which is the default with a memory.
 
-A mask holds 0 and 1, and what does not is refused. Only `DummyVecEnv`, if you make one
+A mask holds 0 and 1; other values are refused. Only `DummyVecEnv`, if you make one
 yourself, casts the masks in observations to the type of their space before an agent
-sees them, so that 0.5, 256 and NaN become 0: `sas_gym.check_env` finds these in the
-single environment, as the agents do if they are given that one.
+sees them, so that 0.5, 256 and NaN become 0: `sas_gym.check_env`, `make_vec_env` and
+agents that are given the single environment find these values.
 
 One seed gives one training, to the last bit, on one machine with one number of threads:
 with one environment or many, with evaluations or without, and when it continues as
@@ -134,7 +136,9 @@ if TYPE_CHECKING:
     from sas_agents.q_learning._policies import MultiInputQPolicy as MultiInputQPolicy
     from sas_agents.q_learning._policies import SASQPolicy as SASQPolicy
     from sas_agents.q_learning._sas_q import SASQ as SASQ
-    from sas_agents.vec_env._vec_env import VecMaskInObservation as VecMaskInObservation
+    from sas_agents.vec_env._mask_in_observation import (
+        VecMaskInObservation as VecMaskInObservation,
+    )
     from sas_agents.vec_env._vec_env import VectorEnvAdapter as VectorEnvAdapter
     from sas_agents.vec_env._vec_env import make_vec_env as make_vec_env
 
@@ -161,7 +165,8 @@ _MODULES = {
         "SASQPolicy",
     ),
     "q_learning._sas_q": ("SASQ",),
-    "vec_env._vec_env": ("VecMaskInObservation", "VectorEnvAdapter", "make_vec_env"),
+    "vec_env._mask_in_observation": ("VecMaskInObservation",),
+    "vec_env._vec_env": ("VectorEnvAdapter", "make_vec_env"),
 }
 # The same of the names that need sb3-contrib.
 _CONTRIB_MODULES = {

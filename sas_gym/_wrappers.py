@@ -24,6 +24,7 @@ from sas_gym.masks import (
     int_mask,
     mask_sizes,
     masked_space,
+    no_mask_error,
     read_masks,
     repair_generator,
     unavailable_action_error,
@@ -94,10 +95,7 @@ class _MaskWrapper(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
 
     def _required(self, mask: Mask | None) -> Mask:
         if mask is None:
-            raise ValueError(
-                f"{self.env} provides no action mask: return info['action_mask'] from "
-                "reset and step, or give the environment a method action_masks()"
-            )
+            raise no_mask_error(self.env)
         return mask
 
     def _with_mask(self, observation: Any, info: dict[str, Any]) -> ResetReturn:

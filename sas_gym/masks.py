@@ -113,6 +113,16 @@ def read_masks(
     return masks
 
 
+def no_mask_error(env: Any) -> ValueError:
+    """Return the error for an environment that provides no action mask."""
+    return ValueError(
+        f"{env} provides no action mask: put it into the observation (key "
+        f"{MASK_KEY!r}), return info[{MASK_KEY!r}] from reset and step, or write a "
+        "method action_masks(). For agents without masks call "
+        "sas_agents.make_vec_env(..., mask_in_observation=False)"
+    )
+
+
 def check_masks(
     masks: ArrayLike,
     num_actions: int | Sequence[int],
@@ -185,6 +195,11 @@ def masked_space(bare: gym.Space[Any], num_actions: int) -> Dict:
     spaces = dict(bare.spaces) if isinstance(bare, Dict) else {"observation": bare}
     # MultiBinary, as VecNormalize would silently normalise a Box.
     return Dict({**spaces, MASK_KEY: MultiBinary(num_actions)})
+
+
+def has_mask(space: gym.Space[Any]) -> bool:
+    """Return whether observations of a space carry the action mask."""
+    return isinstance(space, Dict) and MASK_KEY in space.spaces
 
 
 def with_mask(observation: Any, mask: NDArray[Any]) -> dict[str, Any]:

@@ -13,17 +13,13 @@ import torch as th
 from gymnasium import spaces
 from numpy.typing import NDArray
 from stable_baselines3.common.base_class import BaseAlgorithm
-from stable_baselines3.common.callbacks import (
-    BaseCallback,
-    ConvertCallback,
-    ProgressBarCallback,
-)
+from stable_baselines3.common.callbacks import BaseCallback, ConvertCallback
 from stable_baselines3.common.policies import BasePolicy
 from stable_baselines3.common.type_aliases import MaybeCallback, Schedule
 from stable_baselines3.common.vec_env import VecEnv
 
+from sas_agents.base._callbacks import BoundedProgressBar, wrapped_evaluation_envs
 from sas_agents.base._checks import (
-    CheckedMask,
     LearningChecks,
     check_finite,
     check_has_env,
@@ -35,10 +31,9 @@ from sas_agents.base._checks import (
     is_finite,
 )
 from sas_agents.base._space_checks import check_spaces
-from sas_agents.models._features import ArrayObs, has_mask
+from sas_agents.models._features import ArrayObs
 from sas_agents.vec_env._infos import ended_episodes, truncated_envs
-from sas_agents.vec_env._vec_env import VecMaskInObservation
-from sas_gym import MaskInObservation, SASEnv
+from sas_agents.vec_env._mask_in_observation import single_with_mask, vec_with_mask
 from sas_gym.masks import MASK_KEY, check_masks, mask_sizes, with_mask
 
 # Keeps the randomness of predictions apart from training's under the same seed.
@@ -93,19 +88,9 @@ class MaskedAlgorithm(BaseAlgorithm):
         """Wrap as Stable-Baselines3 does, and put the masks into the observations."""
         check_spaces(env)
         # SB3 and the policies reject other action spaces, with messages of their own.
-        is_finite = isinstance(
-            env.action_space,
-            spaces.Discrete | spaces.MultiDiscrete | spaces.MultiBinary,
-        )
-        if is_finite and not isinstance(env, VecEnv):
-            if not has_mask(env.observation_space):
-                env = MaskInObservation(env)
-            elif not isinstance(env.unwrapped, SASEnv):  # whose masks are right
-                env = CheckedMask(env)
-        vec_env = BaseAlgorithm._wrap_env(env, verbose, monitor_wrapper)
-        if is_finite and not has_mask(vec_env.observation_space):
-            return VecMaskInObservation(vec_env)
-        return vec_env
+        if not isinstance(env, VecEnv):
+            env = single_with_mask(env)
+        return vec_with_mask(BaseAlgorithm._wrap_env(env, verbose, monitor_wrapper))
 
     def _update_info_buffer(
         self, infos: Sequence[dict[str, Any]], dones: NDArray[Any] | None = None
@@ -196,7 +181,11 @@ class MaskedAlgorithm(BaseAlgorithm):
     def _init_callback(
         self, callback: MaybeCallback, progress_bar: bool = False
     ) -> BaseCallback:
-        """Let the checks come first: every loop calls its callbacks at every step."""
+        """Let the checks come first: every loop calls its callbacks at every step.
+
+        The environments of callbacks such as `EvalCallback` get their masks in the
+        observations, as the environments of the training have them.
+        """
         given = callback if isinstance(callback, list) else [callback]
         callbacks = [
             one if isinstance(one, BaseCallback) else ConvertCallback(one)
@@ -206,7 +195,8 @@ class MaskedAlgorithm(BaseAlgorithm):
         bar = [BoundedProgressBar()] if progress_bar else []
         checks, others = LearningChecks(), [*callbacks, *bar]
         # A list of one would take longer than what is in it.
-        return super()._init_callback([checks, *others] if others else checks)
+        with wrapped_evaluation_envs(callbacks, self._wrap_env):
+            return super()._init_callback([checks, *others] if others else checks)
 
     def _check_reset(self, obs: Any) -> None:
         """Raise `ValueError` for first observations that nothing can be learned from.
@@ -293,15 +283,6 @@ class MaskedAlgorithm(BaseAlgorithm):
             return super().predict(masked, state, episode_start, deterministic)
 
 
-class BoundedProgressBar(ProgressBarCallback):
-    """A progress bar that stays at its end while a last rollout goes beyond it."""
-
-    def _on_step(self) -> bool:
-        left = self.pbar.total - self.pbar.n
-        self.pbar.update(min(self.training_env.num_envs, left))
-        return True
-
-
 @contextmanager
 def whole_file(path: str | Path, suffix: str) -> Iterator[BufferedIOBase]:
     """Open a file to write, which takes its place only when it is complete.
@@ -341,9 +322,11 @@ def require_mask(
         observation = with_mask(observation, np.asarray(action_masks))
     elif not isinstance(observation, dict) or MASK_KEY not in observation:
         raise ValueError(
-            "predict() needs the action mask: pass observations that carry it (wrap "
-            "the environment in sas_gym.MaskInObservation, or a VecEnv in "
-            "sas_agents.VecMaskInObservation), or pass action_masks=..."
+            "predict() needs the action mask, and the observation has none: write "
+            "`env = sas_gym.MaskInObservation(env)` before evaluate_policy(model, env) "
+            "or a loop of your own, for a VecEnv "
+            "`env = sas_agents.VecMaskInObservation(env)`; or pass "
+            "predict(observation, action_masks=...)"
         )
     shape = _batch_shape(observation, space)
     given = observation[MASK_KEY] if action_masks is None else action_masks

@@ -4,7 +4,6 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import gymnasium as gym
 import numpy as np
 import torch as th
 from gymnasium.vector import AsyncVectorEnv, SyncVectorEnv, VectorEnv
@@ -13,7 +12,8 @@ from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, VecEnvWrapper
 
 from sas_agents.models._features import ArrayObs
-from sas_agents.vec_env._vec_env import VecMaskInObservation, VectorEnvAdapter
+from sas_agents.vec_env._mask_in_observation import VecMaskInObservation
+from sas_agents.vec_env._vec_env import VectorEnvAdapter
 from sas_gym import SASVectorEnv
 from sas_gym._arguments import (
     check_finite_number,
@@ -22,7 +22,7 @@ from sas_gym._arguments import (
     check_number,
 )
 from sas_gym._wrappers import episodes_end
-from sas_gym.masks import MASK_KEY, check_masks, int_mask, mask_sizes
+from sas_gym.masks import MASK_KEY, check_masks, int_mask
 
 if TYPE_CHECKING:
     from sas_agents.base._algorithm import MaskedAlgorithm
@@ -235,38 +235,6 @@ def check_finite_values(
         raise ValueError(
             f"{name} not finite (NaN or infinite) after {num_timesteps} steps: {cure}"
         )
-
-
-class CheckedMask(gym.Wrapper[Any, Any, Any, Any]):
-    """Checks the masks in a single environment's observations before they are cast.
-
-    Stable-Baselines3 copies observations into arrays of the space's type, which turn
-    0.5, NaN and 256 into 0. Whether a mask is empty is checked afterwards.
-    """
-
-    def __init__(self, env: gym.Env[Any, Any]) -> None:
-        super().__init__(env)
-        self._sizes = mask_sizes(env.action_space)
-        self._num_steps = 0
-
-    def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[Any, dict[str, Any]]:
-        """Start an episode."""
-        obs, info = self.env.reset(seed=seed, options=options)
-        self._check(obs, "at reset()")
-        return obs, info
-
-    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
-        """Take an action."""
-        obs, reward, terminated, truncated, info = self.env.step(action)
-        self._num_steps += 1
-        self._check(obs, f"at step {self._num_steps}")
-        return obs, reward, terminated, truncated, info
-
-    def _check(self, obs: Any, when: str) -> None:
-        source = f"observation[{MASK_KEY!r}] {when}"
-        check_masks(obs[MASK_KEY], self._sizes, source, batch_shape=(), final=True)
 
 
 class LearningChecks(BaseCallback):

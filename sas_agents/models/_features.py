@@ -199,11 +199,6 @@ class FeaturesWithoutMask(BaseModel):
         return features
 
 
-def has_mask(space: gym.Space[Any]) -> bool:
-    """Return whether observations of a space carry the action mask."""
-    return isinstance(space, spaces.Dict) and MASK_KEY in space.spaces
-
-
 def bare_space(space: spaces.Dict) -> gym.Space[Any]:
     """Return the space without the mask; `observation`, if alone, outside a dict."""
     rest = {key: value for key, value in space.spaces.items() if key != MASK_KEY}

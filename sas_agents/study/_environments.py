@@ -153,7 +153,7 @@ def training_env(
         is_ready = channel == "method" and env.has_wrapper_attr("action_masks")
         return env if is_ready else RepairAction(env)
 
-    return make_vec_env(single, num_envs, seed=seed)
+    return make_vec_env(single, num_envs, seed=seed, mask_in_observation=in_observation)
 
 
 if TYPE_CHECKING:

@@ -4,22 +4,18 @@ from collections.abc import Callable
 from copy import deepcopy
 from functools import partial
 from importlib import import_module
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
+from gymnasium.envs.registration import EnvSpec, load_env_creator
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.wrappers import TimeLimit
 from numpy.typing import NDArray
 from stable_baselines3.common.env_util import make_vec_env as sb3_make_vec_env
-from stable_baselines3.common.vec_env import (
-    DummyVecEnv,
-    SubprocVecEnv,
-    VecEnv,
-    VecEnvWrapper,
-    unwrap_vec_normalize,
-)
+from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv, VecEnv
 from stable_baselines3.common.vec_env.base_vec_env import (
     VecEnvIndices,
     VecEnvObs,
@@ -33,14 +29,8 @@ from sas_agents.vec_env._infos import (
     entries_of,
     infos_at,
 )
+from sas_agents.vec_env._mask_in_observation import single_with_mask, vec_with_mask
 from sas_gym import SASEnv, SASVectorEnv, Task
-from sas_gym.masks import (
-    MASK_KEY,
-    check_masks,
-    mask_sizes,
-    masked_space,
-    with_mask,
-)
 
 
 def make_vec_env(
@@ -55,14 +45,20 @@ def make_vec_env(
     vec_env_kwargs: dict[str, Any] | None = None,
     monitor_kwargs: dict[str, Any] | None = None,
     wrapper_kwargs: dict[str, Any] | None = None,
+    mask_in_observation: bool = True,
 ) -> VecEnv:
     """Make copies of an environment in parallel, with episode statistics.
 
-    The arguments are those of Stable-Baselines3's function of this name, to which the
-    call goes unless the environment has a vector form of its own: a task of `sas_gym`
-    has, and so has an id with a vector entry point that resets in the same step. That
-    form steps all copies at once; it is used if none of `start_index`, `wrapper_class`,
-    `vec_env_cls` and the last three arguments asks for single environments.
+    The observations carry the action mask, wherever the environment has it: in the
+    observation, in the info or in a method `action_masks()`. So agents, callbacks,
+    `evaluate_policy` and `VecNormalize` take the environments as they are.
+
+    All arguments but the last are those of Stable-Baselines3's function of this name,
+    which makes the environments unless they have a vector form: a task of `sas_gym`
+    has one, and so has an id with a vector entry point that resets in the same step.
+    The vector form steps all copies at once. It is used unless `start_index`,
+    `wrapper_class`, `vec_env_cls` or one of the three other `_kwargs` asks for single
+    environments.
 
     Args:
         env_id: An id, a function that makes an environment, or a task of `sas_gym`.
@@ -78,8 +74,15 @@ def make_vec_env(
         vec_env_kwargs: Its arguments.
         monitor_kwargs: Arguments of each environment's `Monitor`.
         wrapper_kwargs: Arguments of the wrapper.
+        mask_in_observation: Whether to bring the mask into the observation. `False` is
+            for agents that take no masks, or find them elsewhere: observations are as
+            the environment makes them, and the ids and tasks of `sas_gym` leave the
+            mask out. The same argument in `env_kwargs` says it, too.
     """
     env_kwargs = env_kwargs or {}
+    in_observation = env_kwargs.get("mask_in_observation", mask_in_observation)
+    if not in_observation and takes_argument(env_id, "mask_in_observation"):
+        env_kwargs = {**env_kwargs, "mask_in_observation": False}
     asks_for_single = (
         start_index,
         wrapper_class,
@@ -101,18 +104,41 @@ def make_vec_env(
             seed,
             start_index,
             monitor_dir,
-            wrapper_class,
+            partial(masked, wrapper_class) if in_observation else wrapper_class,
             env_kwargs,
             vec_env_cls,
             vec_env_kwargs,
             monitor_kwargs,
             wrapper_kwargs,
         )
-    venv = VectorEnvAdapter(vector_env)
+    venv: VecEnv = VectorEnvAdapter(vector_env)
     venv.seed(seed)
+    if in_observation:
+        venv = vec_with_mask(venv)
     if monitor_dir is not None:
         Path(monitor_dir).mkdir(parents=True, exist_ok=True)
     return EpisodeMonitor(venv, monitor_dir)
+
+
+def masked(
+    wrapper_class: Callable[..., gym.Env[Any, Any]] | None,
+    env: gym.Env[Any, Any],
+    **wrapper_kwargs: Any,
+) -> gym.Env[Any, Any]:
+    """Wrap a single environment, and bring its mask into the observation."""
+    if wrapper_class is not None:
+        env = wrapper_class(env, **wrapper_kwargs)
+    return single_with_mask(env)
+
+
+def takes_argument(env_id: Any, name: str) -> bool:
+    """Return whether the maker of an environment names an argument."""
+    maker: Any = SASEnv if isinstance(env_id, Task) else env_id
+    if isinstance(maker, str):
+        maker = spec_of(maker).entry_point
+    if isinstance(maker, str):
+        maker = load_env_creator(maker)
+    return name in signature(maker).parameters
 
 
 def native_vector_env(
@@ -142,11 +168,16 @@ def single_env(
 
 
 def has_vector_form(env_id: str) -> bool:
-    """Return whether an id has one; the module of `"module:Id-v0"` is imported."""
+    """Return whether an id has a vector form."""
+    return spec_of(env_id).vector_entry_point is not None
+
+
+def spec_of(env_id: str) -> EnvSpec:
+    """Return the spec of an id; the module of `"module:Id-v0"` is imported."""
     module, _, name = env_id.rpartition(":")
     if module:
         import_module(module)
-    return gym.spec(name).vector_entry_point is not None
+    return gym.spec(name)
 
 
 class VectorEnvAdapter(VecEnv):
@@ -266,70 +297,3 @@ class VectorEnvAdapter(VecEnv):
         """Return one frame per environment."""
         frames: Any = self.vector_env.render()
         return list(frames)
-
-
-class VecMaskInObservation(VecEnvWrapper):
-    """Put the masks that a `VecEnv` provides elsewhere into its observations.
-
-    They come from `info["action_mask"]` or from a method `action_masks()`. The method
-    cannot provide the set of a final state, as the environment is reset by then: all
-    actions are taken to be available there.
-
-    Stable-Baselines3's `VecFrameStack` takes no masks: stack the frames below,
-    `VecMaskInObservation(VecFrameStack(venv, n_stack))`, of environments made with
-    `mask_in_observation=False`.
-
-    Args:
-        venv: The environments to wrap.
-    """
-
-    def __init__(self, venv: VecEnv) -> None:
-        if unwrap_vec_normalize(venv) is not None:
-            raise ValueError(
-                "masks must be in the observations before these are normalised: write "
-                "VecNormalize(VecMaskInObservation(venv), norm_obs_keys=[...])"
-            )
-        self._mask_sizes = mask_sizes(venv.action_space)
-        space = masked_space(venv.observation_space, sum(self._mask_sizes))
-        super().__init__(venv, space)
-
-    def reset(self) -> VecEnvObs:
-        """Reset every environment."""
-        obs = self.venv.reset()
-        return with_mask(obs, self._masks(self.unwrapped.reset_infos))
-
-    def step_wait(self) -> VecEnvStepReturn:
-        """Finish a step in every environment."""
-        obs, rewards, dones, infos = self.venv.step_wait()
-        for info in (infos[index] for index in np.flatnonzero(dones)):
-            final_mask = check_masks(
-                info.get(MASK_KEY, np.ones(sum(self._mask_sizes))),
-                self._mask_sizes,
-                f"info[{MASK_KEY!r}]",
-                batch_shape=(),
-                final=True,
-            )
-            info["terminal_observation"] = with_mask(
-                info["terminal_observation"], final_mask
-            )
-        # Of wrappers and environment, only the latter keeps these up to date.
-        resets = self.unwrapped.reset_infos
-        current = [
-            resets[index] if done else infos[index] for index, done in enumerate(dones)
-        ]
-        return with_mask(obs, self._masks(current)), rewards, dones, infos
-
-    def _masks(self, infos: list[dict[str, Any]]) -> NDArray[np.bool_]:
-        if all(MASK_KEY in info for info in infos):
-            masks = [info[MASK_KEY] for info in infos]
-        elif self.venv.has_attr("action_masks"):
-            masks = self.venv.env_method("action_masks")
-        else:
-            raise ValueError(
-                "the environment provides no action mask: put it into the observation "
-                "(key 'action_mask'), return info['action_mask'] from reset and step, "
-                "or write a method action_masks()"
-            )
-        return check_masks(
-            np.stack(masks), self._mask_sizes, batch_shape=(self.num_envs,)
-        )

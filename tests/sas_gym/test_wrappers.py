@@ -260,7 +260,7 @@ def test_mask_from_method_goes_into_observation():
 
 
 def test_no_mask_error():
-    with pytest.raises(ValueError, match=r"provides no action mask: return info\['act"):
+    with pytest.raises(ValueError, match=r"no action mask: .*return info\['act"):
         MaskInObservation(gym.make("CartPole-v1")).reset()
 
 

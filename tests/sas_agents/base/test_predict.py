@@ -88,7 +88,7 @@ def test_missing_mask_error_names_cure(agent):
     model = make_agent(agent)
     obs = maze_observations(3)
     for missing in (obs["observation"], {"observation": obs["observation"]}):
-        with pytest.raises(ValueError, match=r"needs the action mask: .*action_masks="):
+        with pytest.raises(ValueError, match=r"the action mask, .*action_masks="):
             model.predict(missing)
 
 

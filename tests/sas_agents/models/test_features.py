@@ -12,10 +12,9 @@ from sas_agents.models._features import (
     array_features,
     bare_observation,
     bare_space,
-    has_mask,
     linear_features,
 )
-from sas_gym.masks import MASK_KEY, masked_space
+from sas_gym.masks import MASK_KEY, has_mask, masked_space
 
 INF = float("inf")
 

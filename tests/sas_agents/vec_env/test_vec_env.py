@@ -22,8 +22,8 @@ from stable_baselines3.common.vec_env import (
 
 import sas_gym
 from sas_agents import VecMaskInObservation, VectorEnvAdapter, make_vec_env
-from sas_agents.models._features import has_mask
 from sas_gym import SPECS
+from sas_gym.masks import has_mask
 
 every_id = pytest.mark.parametrize("env_id", [spec.id for spec in SPECS])
 BARE = {"mask_in_observation": False}
