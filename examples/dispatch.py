@@ -2,11 +2,12 @@
 
     python examples/dispatch.py
 
-Nothing here is made for `sas_gym` or `sas_agents`: it is an environment as one writes
-it for Gymnasium, with its action mask where Gymnasium's Taxi has it. The command plays
-two rules, to know what a good return is, and trains an agent.
+The environment uses Gymnasium alone, neither `sas_gym` nor `sas_agents`, and returns
+its action mask in the same place as Gymnasium's Taxi. The command plays two rules, which
+show how good a return can be, and trains an agent. `--steps` shortens the training.
 """
 
+from argparse import ArgumentParser
 from collections.abc import Callable
 from typing import Any
 
@@ -137,12 +138,18 @@ def main() -> None:
 
     from sas_agents import MaskedPPO, make_vec_env
 
-    print(f"random driver: {play(None).mean():.1f}")
-    print(f"nearest driver: {play(nearest_driver).mean():.1f}")
+    parser = ArgumentParser(description="A user's own problem: dispatching drivers.")
+    parser.add_argument("--steps", type=int, default=100_000, help="of training")
+    parser.add_argument("--episodes", type=int, default=200, help="of evaluation")
+    arguments = parser.parse_args()
+
+    print(f"random driver: {play(None, arguments.episodes).mean():.1f}")
+    print(f"nearest driver: {play(nearest_driver, arguments.episodes).mean():.1f}")
     env = make_vec_env("sas_examples/Dispatch-v0", n_envs=8, seed=0)
-    model = MaskedPPO("MultiInputPolicy", env, seed=0).learn(100_000)
-    mean, deviation = evaluate_policy(model, env, n_eval_episodes=100)
-    print(f"MaskedPPO after 100,000 steps: {mean:.1f} (deviation {deviation:.1f})")
+    model = MaskedPPO("MultiInputPolicy", env, seed=0).learn(arguments.steps)
+    mean, deviation = evaluate_policy(model, env, n_eval_episodes=arguments.episodes)
+    steps = f"{model.num_timesteps:,} steps"
+    print(f"MaskedPPO after {steps}: {mean:.1f} (deviation {deviation:.1f})")
 
 
 if __name__ == "__main__":

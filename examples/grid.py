@@ -2,13 +2,15 @@
 
     python examples/grid.py
 
-The map becomes a task, and a task can be solved exactly: the command prints what the
-best policy and random play are worth.
+The map becomes a task, and a task can be solved exactly: the command prints the mean
+returns of the best policy and of random play, and trains an agent. `--size` and
+`--steps` make it shorter.
 """
+
+from argparse import ArgumentParser
 
 import networkx as nx
 
-from sas_agents import make_vec_env
 from sas_gym import Routing, SASVectorEnv
 from sas_gym.planning import optimal_return, random_return
 
@@ -27,13 +29,25 @@ def grid(size: int = 30, availability: float = 0.7) -> Routing:
 
 
 def main() -> None:
-    """Print the references, and learn for a moment."""
-    from sas_agents import SASQ
+    """Print the references, then train and evaluate an agent."""
+    from stable_baselines3.common.evaluation import evaluate_policy
 
-    env = SASVectorEnv(grid(), max_episode_steps=200)
+    from sas_agents import SASQ, make_vec_env
+
+    parser = ArgumentParser(description="A road map of one's own: a grid of streets.")
+    parser.add_argument("--size", type=int, default=30, help="junctions along a side")
+    parser.add_argument("--steps", type=int, default=300_000, help="of training")
+    arguments = parser.parse_args()
+
+    task = grid(arguments.size)
+    limit = {"max_episode_steps": 200}
+    env = SASVectorEnv(task, **limit)
     print(f"best policy: {optimal_return(env):.1f}, random: {random_return(env):.1f}")
-    venv = make_vec_env(grid(), 64, seed=0, env_kwargs={"max_episode_steps": 200})
-    SASQ("LinearPolicy", venv, seed=0, verbose=1).learn(100_000)
+    venv = make_vec_env(task, 64, seed=0, env_kwargs=limit)
+    model = SASQ("LinearPolicy", venv, seed=0).learn(arguments.steps)
+    mean, deviation = evaluate_policy(model, venv, n_eval_episodes=500)
+    error = deviation / 500**0.5
+    print(f"SASQ after {model.num_timesteps:,} steps: {mean:.1f} ± {error:.1f}")
 
 
 if __name__ == "__main__":

@@ -2,11 +2,12 @@
 
     python examples/tour.py
 
-It prints a table and saves pictures to `examples/pictures/`: for every environment the
-first steps of an episode, and a moving picture of the best policy in the Bay Area.
+It prints a table and saves pictures to `results/tour`: for every environment the first
+steps of an episode, and a moving picture of the best policy in the Bay Area.
 """
 
 import re
+from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
 
@@ -19,18 +20,16 @@ from PIL import Image
 from sas_gym import SPECS, RandomPolicy, episode_returns
 from sas_gym.planning import solve
 
-NUM_EPISODES = 10_000
 NUM_FRAMES = 3
-PICTURES = Path(__file__).parent / "pictures"
 # An episode in which the best policy waits twice for a road to open.
 MOVING_SEED = 9
 MILLISECONDS_PER_FRAME = 1200
 
 
-def random_return(env_id: str) -> tuple[float, float]:
+def random_return(env_id: str, num_episodes: int) -> tuple[float, float]:
     """Return the mean return of random play, and its standard error."""
     env = gym.make_vec(env_id, num_envs=500)
-    returns = episode_returns(env, RandomPolicy(seed=0), NUM_EPISODES, seed=0)
+    returns = episode_returns(env, RandomPolicy(seed=0), num_episodes, seed=0)
     return returns.mean(), returns.std(ddof=1) / np.sqrt(len(returns))
 
 
@@ -78,20 +77,25 @@ def snake_case(env_id: str) -> str:
 
 def main() -> None:
     """Print the table and save the pictures."""
-    PICTURES.mkdir(exist_ok=True)
-    print(f"Random play, {NUM_EPISODES:,} episodes, default arguments, seed 0")
+    parser = ArgumentParser(description="A tour of the environments.")
+    parser.add_argument("--episodes", type=int, default=10_000, help="of random play")
+    parser.add_argument("--output", type=Path, default=Path("results/tour"))
+    arguments = parser.parse_args()
+
+    print(f"Random play, {arguments.episodes:,} episodes, default arguments, seed 0")
     print(f"{'environment':24} {'actions':>7} {'mean return':>12} {'std. error':>11}")
     for spec in SPECS:
         env: Any = gym.make(spec.id)
-        mean, error = random_return(spec.id)
+        mean, error = random_return(spec.id, arguments.episodes)
         print(f"{spec.id:24} {env.action_space.n:7} {mean:12.3f} {error:11.3f}")
     print(f"\nThe first {NUM_FRAMES} steps of an episode, as pictures:")
+    arguments.output.mkdir(parents=True, exist_ok=True)
     for spec in SPECS:
-        path = PICTURES / f"{snake_case(spec.id)}.png"
+        path = arguments.output / f"{snake_case(spec.id)}.png"
         imsave(path, film_strip(spec.id))
         print(path)
-    save_moving_picture(PICTURES / "bay_area.gif")
-    print(PICTURES / "bay_area.gif")
+    save_moving_picture(arguments.output / "bay_area.gif")
+    print(arguments.output / "bay_area.gif")
 
 
 if __name__ == "__main__":

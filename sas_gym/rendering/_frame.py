@@ -1,6 +1,5 @@
 """A state and its action set as an array of pixels."""
 
-import weakref
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -9,6 +8,7 @@ from numpy.typing import NDArray
 
 from sas_gym._types import Mask
 from sas_gym.rendering._draw import draw, draw_background
+from sas_gym.rendering._once_per_task import OncePerTask
 from sas_gym.tasks._task import Task
 
 if TYPE_CHECKING:
@@ -35,11 +35,6 @@ class Background(NamedTuple):
     """The limits and the aspect of its axes."""
 
 
-# By the id of the task. Kept here, a background is neither copied nor pickled with its
-# task, and it is dropped when the task is.
-_backgrounds: dict[int, Background] = {}
-
-
 def frame(task: Task, state: Any, mask: Mask) -> Frame:
     """Draw a state and its action set, always in the same size.
 
@@ -61,19 +56,15 @@ def frame(task: Task, state: Any, mask: Mask) -> Frame:
     return np.stack([pixels[..., channel] for channel in range(3)], axis=-1)
 
 
+@OncePerTask
 def _background(task: Task) -> Background:
-    """Return the background of a task, drawn at the first call."""
-    key = id(task)
-    if key not in _backgrounds:
-        canvas, ax = _empty_axes()
-        draw_background(task, ax)
-        canvas.draw()
-        view = {name: getattr(ax, f"get_{name}")() for name in ("xlim", "ylim")}
-        view["aspect"] = ax.get_aspect()
-        pixels = canvas.copy_from_bbox(canvas.figure.bbox)
-        _backgrounds[key] = Background(pixels, view)
-        weakref.finalize(task, _backgrounds.pop, key)
-    return _backgrounds[key]
+    """Draw the background of a task."""
+    canvas, ax = _empty_axes()
+    draw_background(task, ax)
+    canvas.draw()
+    view = {name: getattr(ax, f"get_{name}")() for name in ("xlim", "ylim")}
+    view["aspect"] = ax.get_aspect()
+    return Background(canvas.copy_from_bbox(canvas.figure.bbox), view)
 
 
 def _empty_axes() -> "tuple[Canvas, Axes]":

@@ -15,6 +15,8 @@ from sas_gym.rendering._graph_view import (
     draw_edges,
     draw_nodes,
 )
+from sas_gym.rendering._layout import layout
+from sas_gym.rendering._once_per_task import OncePerTask
 from sas_gym.rendering._style import (
     ARROW_LEGEND,
     CURRENT_DOT,
@@ -115,14 +117,22 @@ def _name(routing: Routing, node: int) -> str:
 
 
 def _whole_graph(routing: Routing) -> GraphView:
-    """Show the whole graph, in a circle if its nodes have no positions."""
-    positions = routing.positions
-    if positions is None:
-        angle = 2 * np.pi * np.arange(len(routing.labels)) / len(routing.labels)
-        positions = np.stack([np.cos(angle), np.sin(angle)], axis=1)
+    """Show the whole graph."""
+    positions = _positions(routing)
     low, high = positions.min(axis=0), positions.max(axis=0)
     half_width = MARGIN / 2 * (float((high - low).max()) or 1.0)
     return GraphView(positions, routing.successor, (low + high) / 2, half_width)
+
+
+def _positions(routing: Routing) -> Floats:
+    """Return where the nodes are, [S, 2]: given, or else arranged."""
+    given = routing.positions
+    return _arranged(routing) if given is None else given
+
+
+@OncePerTask
+def _arranged(routing: Routing) -> Floats:
+    return layout(routing.successor, routing.goal)
 
 
 def _is_large(view: GraphView) -> bool:

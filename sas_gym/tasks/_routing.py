@@ -37,7 +37,8 @@ class Routing(Task):
         goal: Node at which an episode terminates.
         start: Node of the start; by default any but the goal, at random.
         wait_cost: Cost of waiting for a step; by default one cannot wait.
-        positions: Where to draw the nodes: one row (x, y) per node.
+        positions: Where to draw the nodes: one row (x, y) per node; by default a layout
+            of networkx.
         labels: Names of the nodes; by default their numbers.
     """
 
@@ -109,7 +110,8 @@ class Routing(Task):
         """Make a task of a NetworkX or OSMnx graph, directed or not, multigraph or not.
 
         The reward of a road is minus its length. Node attributes `x` and `y` (as OSMnx
-        has them) or `pos`, where all nodes have them, say where to draw the nodes.
+        has them) or `pos`, where all nodes have them, say where to draw the nodes;
+        other graphs are drawn in a layout of networkx.
 
         Args:
             graph: The graph; undirected edges become a road each way.

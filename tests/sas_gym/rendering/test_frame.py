@@ -119,13 +119,13 @@ def test_background_is_drawn_once_below_the_drawing_in_the_same_view():
 
 def test_background_is_dropped_with_its_task():
     gc.collect()
-    before = set(_frame._backgrounds)
+    before = set(_frame._background.kept)
     task = Maze()
     frame(*start(task))
-    assert set(_frame._backgrounds) - before == {id(task)}
+    assert set(_frame._background.kept) - before == {id(task)}
     del task
     gc.collect()
-    assert set(_frame._backgrounds) == before
+    assert set(_frame._background.kept) == before
 
 
 @every_task
@@ -136,7 +136,7 @@ def test_background_is_neither_pickled_nor_copied(task):
     picture = env.render()
     assert len(pickle.dumps(env)) == size
     for other in (copy.deepcopy(env), pickle.loads(pickle.dumps(env))):
-        assert id(other.task) not in _frame._backgrounds
+        assert id(other.task) not in _frame._background.kept
         np.testing.assert_array_equal(other.render(), picture)
 
 
