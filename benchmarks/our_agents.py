@@ -8,5 +8,5 @@ from sas_agents.study._environments import locate
 AGENTS: dict[str, Any] = {
     name: locate(entry.location)
     for name, entry in ALGORITHMS.items()
-    if not entry.is_peer
+    if entry.location.startswith("sas_agents:")
 }

@@ -40,10 +40,10 @@ def main() -> None:
     arguments = parser.parse_args()
 
     task = grid(arguments.size)
-    limit = {"max_episode_steps": 200}
-    env = SASVectorEnv(task, **limit)
+    limit = 200
+    env = SASVectorEnv(task, max_episode_steps=limit)
     print(f"best policy: {optimal_return(env):.1f}, random: {random_return(env):.1f}")
-    venv = make_vec_env(task, 64, seed=0, env_kwargs=limit)
+    venv = make_vec_env(task, 64, seed=0, env_kwargs={"max_episode_steps": limit})
     model = SASQ("LinearPolicy", venv, seed=0).learn(arguments.steps)
     mean, deviation = evaluate_policy(model, venv, n_eval_episodes=500)
     error = deviation / 500**0.5

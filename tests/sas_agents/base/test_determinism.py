@@ -82,7 +82,8 @@ def elsewhere(request) -> dict[str, str]:
         check=True,
         env=environment,
     )
-    return json.loads(result.stdout.splitlines()[-1])
+    digests: dict[str, str] = json.loads(result.stdout.splitlines()[-1])
+    return digests
 
 
 @all_agents
