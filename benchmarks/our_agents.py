@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from sas_agents.study._algorithms import ALGORITHMS
-from sas_agents.study._environments import locate
+from sas_agents.study.definition._algorithms import ALGORITHMS
+from sas_agents.study.definition._environments import locate
 
 AGENTS: dict[str, Any] = {
     name: locate(entry.location)

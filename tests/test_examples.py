@@ -11,7 +11,7 @@ import pytest
 
 import sas_gym
 from sas_agents.study import load_study
-from sas_agents.study._store import variant_of
+from sas_agents.study.storage._store import variant_of
 from sas_gym.planning import optimal_return
 
 DISPATCH_ID = "examples.dispatch:sas_examples/Dispatch-v0"

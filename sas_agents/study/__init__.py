@@ -13,21 +13,21 @@ A study's result is a file per run that says how to repeat it. On the command li
 `sas_agents.study.statistics` and `sas_agents.study.figures` work on that table.
 """
 
-from sas_agents.study._algorithms import ALGORITHMS, Algorithm
-from sas_agents.study._backends import Backend
-from sas_agents.study._execution import Report, run_study
 from sas_agents.study._files import StorageError
-from sas_agents.study._presets import from_preset, load_presets, preset
-from sas_agents.study._runs import Evaluation, Run
-from sas_agents.study._settings import (
+from sas_agents.study.definition._algorithms import ALGORITHMS, Algorithm
+from sas_agents.study.definition._presets import from_preset, load_presets, preset
+from sas_agents.study.definition._runs import Evaluation, Run
+from sas_agents.study.definition._settings import (
     AlgorithmSettings,
     EnvironmentSettings,
     SearchSettings,
     Study,
 )
-from sas_agents.study._store import CorruptResultError, collect
-from sas_agents.study._study_file import load_study
-from sas_agents.study._training import execute
+from sas_agents.study.definition._study_file import load_study
+from sas_agents.study.running._backends import Backend
+from sas_agents.study.running._execution import Report, run_study
+from sas_agents.study.running._training import execute
+from sas_agents.study.storage._store import CorruptResultError, collect
 
 __all__ = [
     "ALGORITHMS",

@@ -9,17 +9,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import sas_gym  # noqa: F401  # Registers the ids.
-from sas_agents.study._algorithms import ALGORITHMS
-from sas_agents.study._backends import Backend
-from sas_agents.study._execution import run_study
 from sas_agents.study._files import StorageError
-from sas_agents.study._identity import versions_for
-from sas_agents.study._parser import Command, make_parser
-from sas_agents.study._search import run_search, searches
-from sas_agents.study._settings import Study
-from sas_agents.study._store import collect, find_run, read_folder
-from sas_agents.study._study_file import load_study
-from sas_agents.study._training import execute
+from sas_agents.study.commands._parser import Command, make_parser
+from sas_agents.study.definition._algorithms import ALGORITHMS
+from sas_agents.study.definition._identity import versions_for
+from sas_agents.study.definition._settings import Study
+from sas_agents.study.definition._study_file import load_study
+from sas_agents.study.running._backends import Backend
+from sas_agents.study.running._execution import run_study
+from sas_agents.study.running._training import execute
+from sas_agents.study.search._search import run_search, searches
+from sas_agents.study.storage._store import collect, find_run, read_folder
 
 if TYPE_CHECKING:
     import pandas as pd

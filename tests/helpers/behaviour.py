@@ -18,9 +18,9 @@ import torch as th
 
 import sas_gym
 from sas_agents.study import ALGORITHMS, Evaluation, Run
-from sas_agents.study._environments import locate, make_problem
-from sas_agents.study._identity import STUDY_VERSION
-from sas_agents.study._training import make_model
+from sas_agents.study.definition._environments import locate, make_problem
+from sas_agents.study.definition._identity import STUDY_VERSION
+from sas_agents.study.running._training import make_model
 from sas_gym.tasks._task import Task
 
 PATH = Path(__file__).with_suffix(".json")

@@ -10,7 +10,7 @@ import pytest
 from sas_agents.study import AlgorithmSettings as Algorithm
 from sas_agents.study import EnvironmentSettings as Environment
 from sas_agents.study import Evaluation, Run, Study, load_study
-from sas_agents.study._training import Result, execute
+from sas_agents.study.running._training import Result, execute
 
 TINY = """
 num_steps = 600

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from sas_agents.study.__main__ import main
-from sas_agents.study._backends import Backend, Outcome
-from sas_agents.study._parser import EXAMPLES
+from sas_agents.study.commands._parser import EXAMPLES
 from sas_agents.study.figures import FIGURES
+from sas_agents.study.running._backends import Backend, Outcome
 
 
 @pytest.fixture

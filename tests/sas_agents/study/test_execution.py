@@ -21,10 +21,10 @@ from sas_agents.study import (
     Study,
     run_study,
 )
-from sas_agents.study import _execution as execution
-from sas_agents.study._backends import Outcome, run_locally
-from sas_agents.study._store import read_folder, result_files, write_result
-from sas_agents.study._training import execute
+from sas_agents.study.running import _execution as execution
+from sas_agents.study.running._backends import Outcome, run_locally
+from sas_agents.study.running._training import execute
+from sas_agents.study.storage._store import read_folder, result_files, write_result
 
 ONE_JOB = Backend(num_jobs=1)
 

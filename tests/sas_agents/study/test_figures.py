@@ -7,7 +7,7 @@ import pytest
 from matplotlib.axes import Axes
 
 from sas_agents.study import figures
-from sas_agents.study._drawing import styles
+from sas_agents.study.analysis._drawing import styles
 
 
 @pytest.fixture

@@ -8,8 +8,8 @@ import pytest
 
 import sas_agents
 import sas_gym
-from sas_agents.study._code import code_of, without_docstrings
-from sas_agents.study._identity import PACKAGES, versions_for
+from sas_agents.study.definition._code import code_of, without_docstrings
+from sas_agents.study.definition._identity import PACKAGES, versions_for
 
 SASPG = "sas_agents:SASPG"
 

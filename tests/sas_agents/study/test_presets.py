@@ -10,8 +10,8 @@ from stable_baselines3.common.utils import LinearSchedule
 
 from sas_agents import SASPG, make_vec_env
 from sas_agents.study import from_preset, load_presets, load_study, preset
-from sas_agents.study._algorithms import resolve
-from sas_agents.study._presets import save_preset
+from sas_agents.study.definition._algorithms import resolve
+from sas_agents.study.definition._presets import save_preset
 
 DOMAINS = "SAS/SanFrancisco-v0", "SAS/Maze-v0", "SAS/Recommender-v0"
 

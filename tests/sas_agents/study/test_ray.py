@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from sas_agents.study import Backend, Study, load_study, run_study
-from sas_agents.study._backends import run_on_ray
-from sas_agents.study._store import read_folder
-from sas_agents.study._training import execute
+from sas_agents.study.running._backends import run_on_ray
+from sas_agents.study.running._training import execute
+from sas_agents.study.storage._store import read_folder
 
 ray = pytest.importorskip("ray")
 # Ray's own code warns of what its dependencies will drop.

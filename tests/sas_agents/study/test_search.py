@@ -12,16 +12,15 @@ from sas_agents.study import (
     Backend,
     Run,
     Study,
-    _search,
-    _search_settings,
     load_presets,
     load_study,
     preset,
 )
-from sas_agents.study._backends import Outcome
-from sas_agents.study._finals import is_clearly_more
-from sas_agents.study._search import TrialJob, run_search, run_trial, searches
-from sas_agents.study._search_settings import Search
+from sas_agents.study.running._backends import Outcome
+from sas_agents.study.search import _search, _search_settings
+from sas_agents.study.search._finals import is_clearly_more
+from sas_agents.study.search._search import TrialJob, run_search, run_trial, searches
+from sas_agents.study.search._search_settings import Search
 
 
 class InProcess(Backend):

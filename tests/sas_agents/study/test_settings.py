@@ -8,7 +8,7 @@ import pytest
 from helpers.agents import SHORT
 
 from sas_agents.study import Run, Study, load_study
-from sas_agents.study._algorithms import ALGORITHMS
+from sas_agents.study.definition._algorithms import ALGORITHMS
 
 HEAD = '[[environment]]\nid = "SAS/Maze-v0"\n[[algorithm]]\nname = "SASPG"\n'
 

@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 
 from sas_agents.study import CorruptResultError, Run, Study, collect, load_study
-from sas_agents.study._execution import unfinished
-from sas_agents.study._store import (
+from sas_agents.study.running._execution import unfinished
+from sas_agents.study.storage._store import (
     find_run,
     is_finished,
     read_folder,

@@ -10,8 +10,8 @@ from helpers.agents import TAXI
 
 import sas_gym
 from sas_agents.study import Evaluation, Study, execute
-from sas_agents.study._algorithms import evaluated_policy
-from sas_agents.study._environments import (
+from sas_agents.study.definition._algorithms import evaluated_policy
+from sas_agents.study.definition._environments import (
     MaskChannel,
     evaluation_env,
     find_spec,
@@ -19,7 +19,7 @@ from sas_agents.study._environments import (
     make_problem,
     training_env,
 )
-from sas_agents.study._training import played_at_random, reference_returns
+from sas_agents.study.running._training import played_at_random, reference_returns
 
 # By where the mask is: the environment, its arguments, and a policy for all.
 GUESTS: dict[str, tuple[str, dict[str, Any], str]] = {

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from sas_agents.study import ALGORITHMS, Evaluation, Run, Study, execute
-from sas_agents.study._environments import make_problem
-from sas_agents.study._training import (
+from sas_agents.study.definition._environments import make_problem
+from sas_agents.study.running._training import (
     normalized,
     played_at_random,
     reference_returns,

@@ -5,17 +5,17 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, TypeVar
 
-from sas_agents.study._checks import check_keys
 from sas_agents.study._files import find_toml
-from sas_agents.study._runs import Evaluation
-from sas_agents.study._settings import (
+from sas_agents.study.definition._checks import check_keys
+from sas_agents.study.definition._runs import Evaluation
+from sas_agents.study.definition._settings import (
     AlgorithmSettings,
     EnvironmentSettings,
     SearchSettings,
     Study,
 )
 
-STUDIES = Path(__file__).parent / "studies"
+STUDIES = Path(__file__).parents[1] / "studies"
 T = TypeVar("T")
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from sas_agents.study._study_file import STUDIES, load_study
+from sas_agents.study.definition._study_file import STUDIES, load_study
 
 Command = Callable[[argparse.Namespace], int]
 """Carries a command out, and returns the exit code."""

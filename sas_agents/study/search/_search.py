@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from sas_agents.study._backends import Backend
-from sas_agents.study._finals import finals_to_play, run_final, write_best
-from sas_agents.study._search_settings import Pruner, Sampler, Search, score_of
-from sas_agents.study._settings import Study
+from sas_agents.study.definition._settings import Study
+from sas_agents.study.running._backends import Backend
+from sas_agents.study.search._finals import finals_to_play, run_final, write_best
+from sas_agents.study.search._search_settings import Pruner, Sampler, Search, score_of
 
 if TYPE_CHECKING:
     import optuna

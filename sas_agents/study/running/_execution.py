@@ -6,20 +6,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from sas_agents.study._algorithms import ALGORITHMS
-from sas_agents.study._backends import Backend
-from sas_agents.study._environments import make_env, make_problem
 from sas_agents.study._files import make_folder, write_text
-from sas_agents.study._identity import versions_for
-from sas_agents.study._runs import Run
-from sas_agents.study._settings import Labelled
-from sas_agents.study._store import (
+from sas_agents.study.definition._algorithms import ALGORITHMS
+from sas_agents.study.definition._environments import make_env, make_problem
+from sas_agents.study.definition._identity import versions_for
+from sas_agents.study.definition._runs import Run
+from sas_agents.study.definition._settings import Labelled
+from sas_agents.study.running._backends import Backend
+from sas_agents.study.running._training import Result, execute
+from sas_agents.study.storage._store import (
     finished_settings,
     is_finished,
     result_files,
     write_result,
 )
-from sas_agents.study._training import Result, execute
 
 
 @dataclass

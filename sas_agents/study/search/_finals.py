@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from sas_agents.study._presets import save_preset
-from sas_agents.study._search_settings import Search, score_of
+from sas_agents.study.definition._presets import save_preset
+from sas_agents.study.search._search_settings import Search, score_of
 
 if TYPE_CHECKING:
     import optuna

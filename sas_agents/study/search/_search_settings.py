@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from sas_agents.study._runs import Run, digest
-from sas_agents.study._training import execute
+from sas_agents.study.definition._runs import Run, digest
+from sas_agents.study.running._training import execute
 
 if TYPE_CHECKING:
     import optuna

@@ -11,8 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from sas_agents.study._algorithms import ALGORITHMS, evaluated_policy, resolve
-from sas_agents.study._environments import (
+from sas_agents.study.definition._algorithms import (
+    ALGORITHMS,
+    evaluated_policy,
+    resolve,
+)
+from sas_agents.study.definition._environments import (
     Problem,
     evaluation_env,
     locate,
@@ -20,7 +24,7 @@ from sas_agents.study._environments import (
     make_problem,
     training_env,
 )
-from sas_agents.study._runs import Run
+from sas_agents.study.definition._runs import Run
 from sas_gym import RandomPolicy, episode_returns
 
 Result = dict[str, Any]

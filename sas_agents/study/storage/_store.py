@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sas_agents.study._files import write_text
-from sas_agents.study._runs import Run
-from sas_agents.study._settings import Labelled
-from sas_agents.study._training import COLUMNS, FORMAT, Result, normalized
+from sas_agents.study.definition._runs import Run
+from sas_agents.study.definition._settings import Labelled
+from sas_agents.study.running._training import COLUMNS, FORMAT, Result, normalized
 
 if TYPE_CHECKING:
     import pandas as pd

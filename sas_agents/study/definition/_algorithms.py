@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sas_agents.study._environments import EpisodeStarts, MaskChannel, locate
+from sas_agents.study.definition._environments import EpisodeStarts, MaskChannel, locate
 from sas_gym.masks import sample_actions
 
 Policy = Callable[[Any, NDArray[np.int8]], NDArray[Any]]

@@ -8,8 +8,8 @@ import platform
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 
-from sas_agents.study._code import code_of
-from sas_agents.study._environments import find_spec
+from sas_agents.study.definition._code import code_of
+from sas_agents.study.definition._environments import find_spec
 
 STUDY_VERSION = 1
 """Raise it when environments are made, wrapped or evaluated in another way."""

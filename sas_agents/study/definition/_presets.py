@@ -8,10 +8,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
-from sas_agents.study._algorithms import ALGORITHMS, resolve
 from sas_agents.study._files import find_toml, write_text
+from sas_agents.study.definition._algorithms import ALGORITHMS, resolve
 
-PRESETS = Path(__file__).parent / "presets"
+PRESETS = Path(__file__).parents[1] / "presets"
 T = TypeVar("T")
 
 

@@ -5,7 +5,7 @@ import json
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from sas_agents.study._checks import check_counts, check_types
+from sas_agents.study.definition._checks import check_counts, check_types
 
 LAMBDAS = "train/weight_v_hat", "train/weight_q_bar"
 

@@ -4,18 +4,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
-from sas_agents.study._algorithms import ALGORITHMS, check_arguments
-from sas_agents.study._checks import (
+from sas_agents.study.definition._algorithms import ALGORITHMS, check_arguments
+from sas_agents.study.definition._checks import (
     check_availability,
     check_counts,
     check_names,
     check_range,
     check_types,
 )
-from sas_agents.study._environments import find_spec
-from sas_agents.study._identity import versions_for
-from sas_agents.study._presets import preset
-from sas_agents.study._runs import Evaluation, Run
+from sas_agents.study.definition._environments import find_spec
+from sas_agents.study.definition._identity import versions_for
+from sas_agents.study.definition._presets import preset
+from sas_agents.study.definition._runs import Evaluation, Run
 
 
 @dataclass(frozen=True)

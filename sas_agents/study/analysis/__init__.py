@@ -1,0 +1,1 @@
+"""Intervals, tables, comparisons and figures of results."""

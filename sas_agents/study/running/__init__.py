@@ -1,0 +1,1 @@
+"""Training and evaluating runs, on cores or a cluster."""

@@ -1,0 +1,1 @@
+"""Result files and the table that they make."""
