@@ -27,7 +27,7 @@ from sas_gym._types import Array, NDArray
 # How strongly a fit holds on to what it started from: as if so many samples of mean
 # size had confirmed it. It is all that a parameter without samples has.
 PRIOR_SAMPLES = 1.0
-# Steps of a fit. Four made no difference to what the agents learned.
+# Steps of a fit.
 FIT_STEPS = 2
 
 

@@ -73,9 +73,8 @@ def write_best(search: Search, output: Path) -> str:
 def chosen_trial(search: Search) -> "tuple[optuna.trial.FrozenTrial, str]":
     """Return the best finalist, or the first settings if it is not clearly better.
 
-    Among many settings some are lucky, also on the few seeds that decide. One of
-    SASNPG's for the recommender won by 0.001 there, and on other seeds it was behind
-    the first settings, 19.1 to 19.4: so two standard errors, seed by seed, are asked.
+    Among many settings some are lucky, also on the few seeds that decide: the best one
+    must be ahead of the first settings by two standard errors, seed by seed.
 
     Returns:
         The trial, and how it compares.
