@@ -3,10 +3,11 @@
 Importing the package registers its ids with Gymnasium.
 """
 
-from sas_gym import action_sets, masks
+from sas_gym import action_sets, masks, rules
+from sas_gym._catalogue import Catalogue, CatalogueRow, catalogue
 from sas_gym._env_checker import check_env
 from sas_gym._evaluation import RandomPolicy, episode_returns
-from sas_gym._registration import SPECS, TaskSpec, register, register_all
+from sas_gym._registration import SPECS, TAGS, TaskSpec, register, register_all
 from sas_gym._wrappers import MaskInObservation, RepairAction, StochasticActionSets
 from sas_gym.envs._single import SASEnv
 from sas_gym.envs._vector import SASVectorEnv
@@ -21,7 +22,10 @@ from sas_gym.tasks._theta_two_theta import ThetaTwoTheta
 __version__ = "0.1.0"
 __all__ = [
     "SPECS",
+    "TAGS",
     "BayArea",
+    "Catalogue",
+    "CatalogueRow",
     "MaskInObservation",
     "Maze",
     "RandomPolicy",
@@ -36,10 +40,12 @@ __all__ = [
     "TaskSpec",
     "ThetaTwoTheta",
     "action_sets",
+    "catalogue",
     "check_env",
     "episode_returns",
     "masks",
     "register",
+    "rules",
 ]
 
 register_all()

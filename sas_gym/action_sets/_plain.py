@@ -27,6 +27,8 @@ def as_plain(value: Any) -> Any:
     """
     if isinstance(value, np.ndarray | np.generic):
         return value.tolist()
+    if isinstance(value, Mapping):
+        return {key: as_plain(each) for key, each in value.items()}
     name = type(value).__name__
     if _CLASSES.get(name) is not type(value):
         return value

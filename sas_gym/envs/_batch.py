@@ -15,6 +15,7 @@ from sas_gym.action_sets import ActionSets
 from sas_gym.action_sets._independent import as_action_sets
 from sas_gym.action_sets._plain import from_plain
 from sas_gym.action_sets._sampler import ActionSetSampler
+from sas_gym.envs._levels import Levels, with_level
 from sas_gym.envs._task_checks import (
     check_attributes,
     check_dynamics,
@@ -52,14 +53,15 @@ class TaskBatch:
         num_envs: int,
         *,
         action_sets: ActionSets | ArrayLike | None = None,
+        level: str | None = None,
+        levels: Levels | None = None,
         mask_in_observation: bool = True,
         on_unavailable: OnUnavailable = "raise",
         unavailable_penalty: float = 0.0,
         **task_kwargs: Any,
     ) -> None:
         check_on_unavailable(on_unavailable, unavailable_penalty)
-        if action_sets is not None:
-            _check_one_distribution(task_kwargs)
+        action_sets, task_kwargs = with_level(level, levels, action_sets, task_kwargs)
         self.task = _build(task, task_kwargs)
         check_attributes(self.task, action_sets is not None)
         num_actions, num_states = self.task.num_actions, self.task.num_states
@@ -260,16 +262,6 @@ def each_observation(batch: Observation) -> Sequence[Observation]:
         return rows_of_array
     rows = zip(*batch.values(), strict=True)
     return [dict(zip(batch, row, strict=True)) for row in rows]
-
-
-def _check_one_distribution(task_kwargs: dict[str, Any]) -> None:
-    """Raise `ValueError` for availabilities that `action_sets` would override."""
-    overridden = [name for name in task_kwargs if "availability" in name]
-    if overridden:
-        raise ValueError(
-            f"{overridden} and action_sets are both given, and action_sets would "
-            "replace the task's own distribution of the action sets: pass only one"
-        )
 
 
 def _task_class(name: str) -> type[Task]:

@@ -14,6 +14,7 @@ from sas_gym._types import Ints, Mask
 from sas_gym.action_sets import ActionSets
 from sas_gym.action_sets._plain import PlainSpec
 from sas_gym.envs._batch import Observation, TaskBatch, TaskLike
+from sas_gym.envs._levels import Levels
 from sas_gym.envs._single import check_render_mode
 from sas_gym.masks import MASK_KEY, REPAIRED_KEY, OnUnavailable, int_mask
 from sas_gym.tasks._task import States, Task
@@ -54,6 +55,10 @@ class SASVectorEnv(PlainSpec, VectorEnv[Observation, ArrayLike, NDArray[Any]]):
         action_sets: Distribution of the action sets, in place of the task's own; or
             just the probability that an action is available (one number, one per
             action, or one row per state).
+        level: Name of a set of arguments, one of the keys of `levels`; arguments that
+            are given beside it override its own.
+        levels: Sets of arguments by name, such as an id brings with it: see
+            `sas_gym.catalogue()`.
         mask_in_observation: Whether observations are dicts with the keys `observation`
             and `action_mask`, or the bare observation.
         on_unavailable: What an unavailable action does: `"raise"` an error; or give way
@@ -88,6 +93,8 @@ class SASVectorEnv(PlainSpec, VectorEnv[Observation, ArrayLike, NDArray[Any]]):
         *,
         max_episode_steps: int | None = None,
         action_sets: ActionSets | ArrayLike | None = None,
+        level: str | None = None,
+        levels: Levels | None = None,
         mask_in_observation: bool = True,
         on_unavailable: OnUnavailable = "raise",
         unavailable_penalty: float = 0.0,
@@ -105,6 +112,8 @@ class SASVectorEnv(PlainSpec, VectorEnv[Observation, ArrayLike, NDArray[Any]]):
             task,
             num_envs,
             action_sets=action_sets,
+            level=level,
+            levels=levels,
             mask_in_observation=mask_in_observation,
             on_unavailable=on_unavailable,
             unavailable_penalty=unavailable_penalty,

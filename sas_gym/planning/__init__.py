@@ -28,17 +28,22 @@ from sas_gym.planning._exact_gradient import (
 )
 from sas_gym.planning._linear_program import linear_program
 from sas_gym.planning._policies import DecisionListPolicy, TabularPolicy
+from sas_gym.planning._policy_return import policy_return
 from sas_gym.planning._returns import (
+    BestRule,
     Reference,
+    best_rule,
     normalized_score,
     optimal_return,
     random_return,
     reference_return,
+    rule_score,
 )
 from sas_gym.planning._sampled_sets import SamplingError, sampled, sampling_error
 from sas_gym.tasks._tabular import TabularSASMDP
 
 __all__ = [
+    "BestRule",
     "DecisionListPolicy",
     "Enumeration",
     "Reference",
@@ -48,6 +53,7 @@ __all__ = [
     "TabularSASMDP",
     "backward_induction",
     "best_action_probs",
+    "best_rule",
     "enumerate_policy",
     "enumerate_sets",
     "fisher_matrix",
@@ -60,8 +66,10 @@ __all__ = [
     "policy_evaluation",
     "policy_gradient",
     "policy_iteration",
+    "policy_return",
     "random_return",
     "reference_return",
+    "rule_score",
     "sampled",
     "sampling_error",
     "solve",

@@ -23,14 +23,21 @@ from sas_gym.planning._bellman import (
     zero_terminal,
 )
 from sas_gym.planning._policies import DecisionListPolicy, TabularPolicy
+from sas_gym.planning._problem import Problem, ProblemLike
 from sas_gym.tasks._tabular import TabularSASMDP
 
 # Relative to the largest value: an improvement below this is rounding.
 _ROUNDING = 1e-13
 
 
-def solve(mdp: TabularSASMDP) -> Solution:
-    """Solve a SAS-MDP, whatever its horizon: with one, by backward induction."""
+def solve(problem: ProblemLike) -> Solution:
+    """Find the optimal values and policy, up to the horizon or time limit if any.
+
+    Args:
+        problem: A `TabularSASMDP`; or another task, an environment of `sas_gym` or its
+            id, which must have a tabular form.
+    """
+    mdp = Problem(problem).required_tabular()
     return policy_iteration(mdp) if mdp.horizon is None else backward_induction(mdp)
 
 

@@ -1,4 +1,4 @@
-"""The optimal and the random return of an environment, and normalized scores."""
+"""The optimal and the random return of a problem, its best rule, and scores."""
 
 import json
 from collections.abc import Callable
@@ -6,78 +6,123 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import gymnasium as gym
 import numpy as np
-from gymnasium.vector import VectorEnv
 from numpy.typing import ArrayLike
 
-from sas_gym._evaluation import RandomPolicy
+from sas_gym import rules
 from sas_gym._types import Floats
-from sas_gym._wrappers import time_limit
-from sas_gym.action_sets import ActionSets, Independent
-from sas_gym.envs._single import SASEnv
-from sas_gym.envs._vector import SASVectorEnv
+from sas_gym.action_sets._plain import as_plain, from_plain
 from sas_gym.planning._dynamic_programming import policy_evaluation, solve
-from sas_gym.tasks._tabular import TabularSASMDP
+from sas_gym.planning._policy_return import policy_return
+from sas_gym.planning._problem import Problem, ProblemLike
+from sas_gym.rules import RandomPolicy
 from sas_gym.tasks._task import Task
-
-AnyEnv = gym.Env[Any, Any] | VectorEnv[Any, Any, Any]
 
 PATH = Path(__file__).parent.parent / "data" / "reference_returns.json"
 COMMAND = "python -m sas_gym.planning.approximations"
+_WORTH_OF_RULES = 0.99
 
 
 class Reference(NamedTuple):
-    """What is known of a task that has no exact solution, undiscounted."""
+    """Known returns of a task that has no exact solution, undiscounted."""
 
     optimal: float
     """Best mean return of an episode."""
     optimal_error: float
-    """How far off that may be."""
+    """Largest error of `optimal`."""
     random: float
     """Mean return of the random policy."""
     random_error: float
-    """Standard error of that."""
+    """Standard error of `random`."""
+    rule: str
+    """Name of the best rule of `sas_gym.rules`."""
+    rule_return: float
+    """Mean return of the best rule."""
+    rule_error: float
+    """Standard error of `rule_return`."""
 
 
-def optimal_return(env: AnyEnv, gamma: float = 1.0) -> float:
-    """Best mean return of an episode in the environment.
+class BestRule(NamedTuple):
+    """The best of the rules of `sas_gym.rules` for a problem."""
 
-    Its start and its time limit are those of the environment. The maze and the
-    recommender have no exact solution: for them it is the value that was computed by
+    name: str
+    """Name of the rule."""
+    mean_return: float
+    """Mean return of the rule."""
+
+
+def optimal_return(problem: ProblemLike, gamma: float = 1.0) -> float:
+    """Compute the best mean return of an episode.
+
+    The start, the action sets and the time limit are those of the problem. The maze and
+    the recommender have no exact solution: for them the value was computed by
     `python -m sas_gym.planning.approximations`, see `reference_return`.
 
     Args:
-        env: An environment of ours, single or vector, as `gymnasium.make` returns it.
+        problem: A task, an environment of `sas_gym` or its id.
         gamma: Discount of the return.
 
     Example:
-        >>> import sas_gym
+        >>> import gymnasium as gym, sas_gym
         >>> env = gym.make("SAS/SanFrancisco-v0", availability=0.2)
         >>> round(optimal_return(env), 3)
         3.967
     """
-    mdp = _tabular(env, gamma)
+    mdp = Problem(problem).tabular(gamma)
     if mdp is None:
-        return reference_return(env, gamma).optimal
+        return reference_return(problem, gamma).optimal
     return solve(mdp).mean_return
 
 
-def random_return(env: AnyEnv, gamma: float = 1.0) -> float:
-    """Mean return of an episode in which a random available action is taken."""
-    mdp = _tabular(env, gamma)
+def random_return(problem: ProblemLike, gamma: float = 1.0) -> float:
+    """Compute the mean return of an episode of random available actions.
+
+    Args:
+        problem: A task, an environment of `sas_gym` or its id.
+        gamma: Discount of the return.
+    """
+    mdp = Problem(problem).tabular(gamma)
     if mdp is None:
-        return reference_return(env, gamma).random
+        return reference_return(problem, gamma).random
     return policy_evaluation(mdp, RandomPolicy()).mean_return
 
 
-def normalized_score(env: AnyEnv, returns: ArrayLike, gamma: float = 1.0) -> Floats:
+def best_rule(problem: ProblemLike, gamma: float = 1.0) -> BestRule:
+    """Find the best of the rules that `sas_gym.rules` has for a problem.
+
+    Args:
+        problem: A task, an environment of `sas_gym` or its id.
+        gamma: Discount of the return.
+
+    Raises:
+        ValueError: If there is no rule for the task.
+    """
+    found = Problem(problem)
+    candidates = rules.rules_of(found.task)
+    if not candidates:
+        raise ValueError(f"sas_gym.rules has no rule for {found.name}")
+    if found.tabular(gamma) is None:
+        reference = reference_return(problem, gamma)
+        return BestRule(reference.rule, reference.rule_return)
+    returns = [policy_return(problem, rule, gamma) for rule in candidates]
+    best = int(np.argmax(returns))
+    return BestRule(candidates[best].name, returns[best])
+
+
+def normalized_score(
+    problem: ProblemLike, returns: ArrayLike, gamma: float = 1.0
+) -> Floats:
     """Scale returns so that the random policy has 0 and the optimum 1.
+
+    Args:
+        problem: A task, an environment of `sas_gym` or its id.
+        returns: Mean returns of policies.
+        gamma: Discount of the returns.
 
     Raises:
         ValueError: If no policy is better than the random one in this environment.
     """
-    low, high = random_return(env, gamma), optimal_return(env, gamma)
+    low, high = random_return(problem, gamma), optimal_return(problem, gamma)
     if not high > low:
         raise ValueError(
             f"the random policy is optimal in this environment, with the return {low}: "
@@ -86,72 +131,66 @@ def normalized_score(env: AnyEnv, returns: ArrayLike, gamma: float = 1.0) -> Flo
     return (np.asarray(returns, dtype=np.float64) - low) / (high - low)
 
 
-def reference_return(env: AnyEnv, gamma: float = 1.0) -> Reference:
-    """Look up the returns of a continuous task.
+def rule_score(problem: ProblemLike, returns: ArrayLike, gamma: float = 1.0) -> Floats:
+    """Scale returns so that the best simple rule has 0 and the optimum 1.
+
+    Where random play is terrible, any sensible policy has a `normalized_score` close to
+    1; this score starts at the rule instead.
 
     Args:
-        env: The maze or the recommender, with one of the stored availabilities for all
-            actions, and all other arguments and the time limit by default.
+        problem: A task, an environment of `sas_gym` or its id.
+        returns: Mean returns of policies.
+        gamma: Discount of the returns.
+
+    Raises:
+        ValueError: If there is no rule for the task, or if the best rule comes within
+            1 % of the way from random play to the optimum.
+    """
+    rule = best_rule(problem, gamma)
+    high = optimal_return(problem, gamma)
+    (share,) = normalized_score(problem, [rule.mean_return], gamma)
+    if share > _WORTH_OF_RULES:
+        raise ValueError(
+            f"the rule {rule.name!r} has {share:.1%} of the way from random play to "
+            "the optimum: nothing is left to be scored above it"
+        )
+    scaled = np.asarray(returns, dtype=np.float64) - rule.mean_return
+    return scaled / (high - rule.mean_return)
+
+
+def reference_return(problem: ProblemLike, gamma: float = 1.0) -> Reference:
+    """Look up the returns of a task that has no exact solution.
+
+    The stored rows are keyed by all arguments of the task, its action sets and the time
+    limit.
+
+    Args:
+        problem: The maze or the recommender, in an environment or as an id.
         gamma: Discount, of which only 1 is known.
 
     Raises:
         ValueError: If the returns are not known at these settings.
     """
-    inner = _ours(env)
-    task, name = inner.task, type(inner.task).__name__
-    known = _known().get(name)
+    found = Problem(problem)
+    known = _known().get(found.name)
     if known is None:
         raise ValueError(
-            f"the returns of {name} are not known: it is not given as arrays (define "
-            f"`tabular`) and is none of the approximated tasks {sorted(_known())}"
+            f"the returns of {found.name} are not known: it is not given as arrays "
+            "(define `tabular`) and is none of the approximated tasks "
+            f"{sorted(_known())}"
         )
-    availability = _single_availability(inner.action_sets)
-    row = known["returns"].get(str(availability))
-    make: Callable[..., Task] = type(task)
-    same = (
-        row is not None
-        and gamma == 1
-        and _time_limit(env) == known["max_episode_steps"]
-        and _same_settings(task, make(availability))
+    for row in known["rows"]:
+        if gamma == 1 and _is_row_of(row, found):
+            return Reference(**{field: row[field] for field in Reference._fields})
+    settings = [
+        {"max_episode_steps": row["max_episode_steps"], **row["arguments"]}
+        for row in known["rows"]
+    ]
+    raise ValueError(
+        f"the returns of {found.name} are known undiscounted, with these arguments and "
+        f"all others by default: {settings}; for other settings change and run "
+        f"`{COMMAND}`"
     )
-    if not same:
-        raise ValueError(
-            f"the returns of {name} are known undiscounted, at the availabilities "
-            f"{sorted(known['returns'])}, truncated after {known['max_episode_steps']} "
-            f"steps, with all other arguments by default; for other settings change "
-            f"and run `{COMMAND}`"
-        )
-    return Reference(**{field: row[field] for field in Reference._fields})
-
-
-def _tabular(env: AnyEnv, gamma: float) -> TabularSASMDP | None:
-    """Return what the environment plays as arrays, or `None` if its task has none."""
-    inner = _ours(env)
-    mdp = inner.task.tabular()
-    if mdp is None:
-        return None
-    return mdp.replace(
-        action_sets=inner.action_sets, gamma=gamma, horizon=_time_limit(env)
-    )
-
-
-def _ours(env: AnyEnv) -> SASEnv | SASVectorEnv:
-    # A task or an id, which users pass by mistake, is no environment.
-    inner = getattr(env, "unwrapped", env)
-    if not isinstance(inner, SASEnv | SASVectorEnv):
-        raise ValueError(
-            f"returns are known for environments of sas_gym only, not for {env}: give "
-            "the task, or a TabularSASMDP, in an SASEnv"
-        )
-    return inner
-
-
-def _time_limit(env: AnyEnv) -> int | None:
-    """Return the number of steps after which an episode is truncated, if any."""
-    if isinstance(env.unwrapped, SASVectorEnv):
-        return env.unwrapped.max_episode_steps
-    assert isinstance(env, gym.Env)  # of the two kinds, the other one
-    return time_limit(env)
 
 
 @cache
@@ -160,12 +199,16 @@ def _known() -> dict[str, Any]:
     return known
 
 
-def _single_availability(action_sets: ActionSets) -> float | None:
-    """Return the one probability of all actions, or `None` if they differ."""
-    if not isinstance(action_sets, Independent):
-        return None
-    distinct = np.unique(action_sets.availability)
-    return float(distinct[0]) if len(distinct) == 1 else None
+def _is_row_of(row: dict[str, Any], problem: Problem) -> bool:
+    """Compare a stored row's settings with those of a problem."""
+    if row["max_episode_steps"] != problem.max_episode_steps:
+        return False
+    make: Callable[..., Task] = type(problem.task)
+    stored = make(**{name: from_plain(v) for name, v in row["arguments"].items()})
+    own_sets = stored.action_sets.fit(stored.num_actions, stored.num_states)
+    return as_plain(own_sets) == as_plain(problem.action_sets) and _same_settings(
+        problem.task, stored
+    )
 
 
 def _same_settings(task: Task, default: Task) -> bool:

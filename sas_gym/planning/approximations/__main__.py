@@ -13,6 +13,7 @@ and the error is half the gap between them. Two standard errors are added to eit
 import json
 import sys
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -23,6 +24,7 @@ from sas_gym.planning._dynamic_programming import backward_induction
 from sas_gym.planning._returns import PATH, Reference
 from sas_gym.planning.approximations._maze import GridPolicy, MazeGrid
 from sas_gym.planning.approximations._recommender import FittedPlan, bounds
+from sas_gym.rules import rules_of
 from sas_gym.tasks._maze import Maze
 from sas_gym.tasks._recommender import Recommender
 
@@ -47,27 +49,38 @@ def main() -> None:
     """Compute everything, print it line by line, and write it."""
     tables = {
         "Maze": {
-            "max_episode_steps": MAZE_STEPS,
             "settings": {**MAZE, "num_episodes": NUM_EPISODES},
-            "returns": dict(rounded("Maze", maze_returns())),
+            "rows": list(rows("Maze", MAZE_STEPS, maze_returns())),
         },
         "Recommender": {
-            "max_episode_steps": None,
             "settings": {**RECOMMENDER, "num_episodes": NUM_EPISODES},
-            "returns": dict(rounded("Recommender", recommender_returns())),
+            "rows": list(rows("Recommender", None, recommender_returns())),
         },
     }
     PATH.write_text(json.dumps(tables, indent=2) + "\n")
 
 
-def rounded(
-    name: str, rows: Iterator[tuple[float, Reference]]
-) -> Iterator[tuple[str, dict[str, float]]]:
-    """Print each row and yield it rounded."""
-    for availability, row in rows:
-        numbers = {k: round(float(x), NUM_DIGITS) for k, x in row._asdict().items()}
+def rows(
+    name: str, max_episode_steps: int | None, found: Iterator[tuple[float, Reference]]
+) -> Iterator[dict[str, Any]]:
+    """Print each row and yield it rounded, with the settings that it is found by.
+
+    Args:
+        name: Name of the task.
+        max_episode_steps: The time limit.
+        found: The availabilities and the returns.
+    """
+    for availability, reference in found:
+        numbers = {
+            field: round(value, NUM_DIGITS) if isinstance(value, float) else value
+            for field, value in reference._asdict().items()
+        }
         sys.stdout.write(f"{name} at {availability}: {numbers}\n")
-        yield str(availability), numbers
+        yield {
+            "arguments": {"availability": availability},
+            "max_episode_steps": max_episode_steps,
+            **numbers,
+        }
 
 
 def maze_returns() -> Iterator[tuple[float, Reference]]:
@@ -81,10 +94,10 @@ def maze_returns() -> Iterator[tuple[float, Reference]]:
         solution = backward_induction(fine.replace(**changes))
         optimal = solution.mean_return
         env = SASVectorEnv(Maze(availability), NUM_ENVS, max_episode_steps=MAZE_STEPS)
-        played, noise = _mean_return(env, GridPolicy(grids[1], solution))
+        played, noise = mean_return(env, GridPolicy(grids[1], solution))
         error = max(abs(optimal - rough), abs(optimal - played) + 2 * noise)
-        random = _mean_return(env, RandomPolicy(SEED))
-        yield availability, Reference(optimal, error, *random)
+        random = mean_return(env, RandomPolicy(SEED))
+        yield availability, Reference(optimal, error, *random, *best_rule(env))
 
 
 def recommender_returns() -> Iterator[tuple[float, Reference]]:
@@ -103,11 +116,18 @@ def recommender_returns() -> Iterator[tuple[float, Reference]]:
         noise = _standard_error(lower) + _standard_error(excess)
         optimal = (lower.mean() + highest) / 2
         error = abs(highest - lower.mean()) / 2 + 2 * noise
-        random = _mean_return(SASVectorEnv(task, NUM_ENVS), RandomPolicy(SEED))
-        yield availability, Reference(optimal, error, *random)
+        env = SASVectorEnv(task, NUM_ENVS)
+        random = mean_return(env, RandomPolicy(SEED))
+        yield availability, Reference(optimal, error, *random, *best_rule(env))
 
 
-def _mean_return(env: SASVectorEnv, policy: Policy) -> tuple[float, float]:
+def best_rule(env: SASVectorEnv) -> tuple[str, float, float]:
+    """Play the rules; return the name of the best, its mean return and the error."""
+    played = [(rule.name, *mean_return(env, rule)) for rule in rules_of(env.task)]
+    return max(played, key=lambda each: each[1])
+
+
+def mean_return(env: SASVectorEnv, policy: Policy) -> tuple[float, float]:
     """Return the mean return of a policy, and its standard error."""
     returns = episode_returns(env, policy, NUM_EPISODES, SEED)
     return float(returns.mean()), _standard_error(returns)

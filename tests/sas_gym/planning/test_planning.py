@@ -205,10 +205,12 @@ def test_impossible_actions_have_no_value(mdp):
 def test_unplannable_errors():
     with pytest.raises(ValueError, match="PerEpisode is outside the SAS-MDP model"):
         optimal_return(gym.make("SAS/BayArea-v0", action_sets=PerEpisode(0.5)))
-    wrong: list[Any] = [gym.make("CartPole-v1"), Maze(), "SAS/Maze-v0"]
+    wrong: list[Any] = [gym.make("CartPole-v1"), "CartPole-v1", Maze, None]
     for env in wrong:
-        with pytest.raises(ValueError, match="environments of sas_gym only"):
+        with pytest.raises(ValueError, match="expected a task of sas_gym, an env"):
             optimal_return(env)
+    with pytest.raises(ValueError, match="returns of Maze are known undiscounted"):
+        optimal_return(Maze())
     endless = ThetaTwoTheta().tabular()
     with pytest.raises(ValueError, match="under any policy no terminal state"):
         policy_iteration(endless)

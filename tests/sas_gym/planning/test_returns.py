@@ -124,5 +124,6 @@ def test_optimal_return_builds_the_arrays_once(monkeypatch):
 
 def test_reference_data_have_settings():
     for table in json.loads(PATH.read_text()).values():
-        assert list(table["returns"]) == [str(p) for p in AVAILABILITIES]
+        arguments = [row["arguments"] for row in table["rows"]]
+        assert arguments == [{"availability": p} for p in AVAILABILITIES]
         assert table["settings"]
