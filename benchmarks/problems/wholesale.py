@@ -4,6 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
 from problems._problem import Info, Mask, Observation, Problem, Step, box, numbers
 
 Ints = NDArray[np.int64]

@@ -8,8 +8,8 @@ from jaxtyping import Bool, Float, Int
 from numpy.typing import NDArray
 
 from sas_gym._types import Floats, Ints, Mask
-from sas_gym.masks import with_mask
 from sas_gym.action_sets._action_probs import enumerate_sets
+from sas_gym.masks import with_mask
 from sas_gym.planning._dynamic_programming import policy_evaluation
 from sas_gym.planning._policies import TabularPolicy
 from sas_gym.planning._problem import Problem, ProblemLike
