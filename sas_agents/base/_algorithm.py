@@ -1,11 +1,9 @@
 """The base class of all agents: masks in, actions inside the action sets out."""
 
-import os
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from io import BufferedIOBase
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import gymnasium as gym
 import numpy as np
@@ -15,7 +13,7 @@ from numpy.typing import NDArray
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.callbacks import BaseCallback, ConvertCallback
 from stable_baselines3.common.policies import BasePolicy
-from stable_baselines3.common.type_aliases import MaybeCallback, Schedule
+from stable_baselines3.common.type_aliases import GymEnv, MaybeCallback, Schedule
 from stable_baselines3.common.vec_env import VecEnv
 
 from sas_agents.base._callbacks import BoundedProgressBar, wrapped_evaluation_envs
@@ -31,7 +29,9 @@ from sas_agents.base._checks import (
     is_finite,
 )
 from sas_agents.base._predictions import check_available, check_inputs, check_weights
+from sas_agents.base._saving import check_origin, check_whole, origin_of, whole_file
 from sas_agents.base._space_checks import check_spaces
+from sas_agents.base._user_warnings import warn_user
 from sas_agents.models._features import ArrayObs
 from sas_agents.vec_env._infos import ended_episodes, truncated_envs
 from sas_agents.vec_env._mask_in_observation import single_with_mask, vec_with_mask
@@ -47,12 +47,16 @@ class MaskedAlgorithm(BaseAlgorithm):
     behaviour_version: ClassVar[int]
     """Version of what the agent learns from a seed, raised when training changes:
     results of studies are keyed by it."""
+    origin: dict[str, str | None]
+    """Names of the agent and its policy, by which `load` recognises a file."""
     prediction_rng: np.random.Generator
     """Draws what `predict` chooses at random, so that an evaluation leaves training as
     it would be without. It is saved with the model."""
 
     _has_new_weights = False
     """Whether the weights were replaced since the last prediction."""
+    _last_end = 0
+    """Number of steps at the last end of an episode, or at the start of training."""
 
     def policy_class_of(self, policy: str | type[BasePolicy]) -> type[Any]:
         """Return a policy's class, which the base class should be given.
@@ -60,9 +64,14 @@ class MaskedAlgorithm(BaseAlgorithm):
         Stable-Baselines3 takes the names `"MlpPolicy"` and `"CnnPolicy"` for a mistake
         on dict observations, which all of ours are.
         """
-        if isinstance(policy, str):
-            return self._get_policy_from_name(policy)
         aliases = self.policy_aliases
+        if isinstance(policy, str):
+            if policy not in aliases:
+                raise ValueError(
+                    f"Policy {policy} unknown: {type(self).__name__} has "
+                    f"{sorted(aliases)}"
+                )
+            return aliases[policy]
         base = aliases.get("MlpPolicy") or aliases["MlpLstmPolicy"]
         if not (isinstance(policy, type) and issubclass(policy, base)):
             raise ValueError(
@@ -79,6 +88,7 @@ class MaskedAlgorithm(BaseAlgorithm):
         if not hasattr(self, "prediction_rng"):  # a loaded model has it
             sequence = np.random.SeedSequence(self.seed, spawn_key=_PREDICTIONS_KEY)
             self.prediction_rng = np.random.default_rng(sequence)
+        self.origin = origin_of(type(self), self.policy_class)
         # Shared: a policy that is used by itself has one of its own.
         self.policy.rng = self.prediction_rng  # type: ignore[assignment]  # a Module's
         if self.verbose >= 1:
@@ -112,6 +122,7 @@ class MaskedAlgorithm(BaseAlgorithm):
         ended = dones.nonzero()[0]
         if not ended.size:
             return
+        self._last_end = self.num_timesteps
         assert self.ep_info_buffer is not None  # set up with the training
         assert self.ep_success_buffer is not None
         last = ended_episodes(infos, ended[-self._stats_window_size :])
@@ -154,6 +165,39 @@ class MaskedAlgorithm(BaseAlgorithm):
         with whole_file(path, "zip") as file:
             super().save(file, exclude, include)
 
+    @classmethod
+    def load(
+        cls,
+        path: str | Path | BufferedIOBase,
+        env: GymEnv | None = None,
+        device: th.device | str = "auto",
+        custom_objects: dict[str, Any] | None = None,
+        print_system_info: bool = False,
+        force_reset: bool = True,
+        **kwargs: Any,
+    ) -> Self:
+        """Load a model that an agent of this class has saved.
+
+        A file can run any code while it is loaded, as Stable-Baselines3 unpickles
+        parts of it: load files of people you trust alone.
+
+        Args:
+            path: The file; `.zip` is added to a name that does not exist.
+            env: The environment to learn in; see `save`. Default: none, to predict.
+            device: Where the tensors are; `"auto"` takes a GPU if there is one.
+            custom_objects: Values that replace saved ones, which are not unpickled.
+            print_system_info: Whether to print the versions of then and now.
+            force_reset: Whether training starts by resetting the environment.
+            **kwargs: Attributes that replace saved ones, such as `seed`.
+
+        Raises:
+            ValueError: If the file is damaged, or another agent saved it.
+        """
+        objects = check_origin(cls, path) | (custom_objects or {})
+        return super().load(
+            path, env, device, objects, print_system_info, force_reset, **kwargs
+        )
+
     def set_parameters(
         self,
         load_path_or_dict: str | dict[str, Any],
@@ -167,6 +211,8 @@ class MaskedAlgorithm(BaseAlgorithm):
             exact_match: Whether every parameter must be given.
             device: Where the parameters go.
         """
+        if not isinstance(load_path_or_dict, dict):
+            check_whole(load_path_or_dict)
         super().set_parameters(load_path_or_dict, exact_match, device)
         self._has_new_weights = True
 
@@ -174,8 +220,11 @@ class MaskedAlgorithm(BaseAlgorithm):
         self, total_timesteps: int, *args: Any, **kwargs: Any
     ) -> tuple[int, BaseCallback]:
         total_timesteps = checked_timesteps(total_timesteps)
+        if total_timesteps == 0:
+            warn_user("learn(0) learns nothing: pass the number of steps to learn from")
         arguments = super()._setup_learn(total_timesteps, *args, **kwargs)
         assert self.env is not None  # or it could not have been set up
+        self._last_end = self.num_timesteps
         # Looked up once: at every step it took as long as the step.
         self._trusts_masks = has_checked_masks(self.env)
         self._mask_sizes = mask_sizes(self.action_space)
@@ -315,27 +364,6 @@ class MaskedAlgorithm(BaseAlgorithm):
         with th.random.fork_rng(devices):
             th.manual_seed(int(self.prediction_rng.integers(2**63)))
             return super().predict(masked, state, episode_start, deterministic)
-
-
-@contextmanager
-def whole_file(path: str | Path, suffix: str) -> Iterator[BufferedIOBase]:
-    """Open a file to write, which takes its place only when it is complete.
-
-    Args:
-        path: Its place.
-        suffix: Added to a name without one, as Stable-Baselines3 does.
-    """
-    target = Path(path)
-    if not target.suffix:
-        target = Path(f"{path}.{suffix}")
-    target.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = target.with_name(f"{target.name}.{os.getpid()}.tmp")
-    try:
-        with unfinished.open("wb") as file:
-            yield file
-        os.replace(unfinished, target)
-    finally:
-        unfinished.unlink(missing_ok=True)
 
 
 def require_mask(

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, VecEnvWrapper
 
+from sas_agents.base._user_warnings import warn_user
 from sas_agents.models._features import ArrayObs
 from sas_agents.vec_env._mask_in_observation import VecMaskInObservation
 from sas_agents.vec_env._vec_env import VectorEnvAdapter
@@ -26,6 +27,10 @@ from sas_gym.masks import MASK_KEY, check_masks, int_mask
 
 if TYPE_CHECKING:
     from sas_agents.base._algorithm import MaskedAlgorithm
+
+
+# Steps of each environment without the end of an episode after which agents warn.
+LONG_EPISODE = 1_000
 
 
 def check_rate(name: str, rate: Any) -> None:
@@ -246,6 +251,7 @@ class LearningChecks(BaseCallback):
     model: "MaskedAlgorithm"
 
     def _init_callback(self) -> None:
+        self._warned_of_endless_episodes = False
         self._num_updates = self.model._n_updates
         # Listed once: at every update of SASQ it took longer than looking at them.
         self._weights = list(self.model.policy.named_parameters())
@@ -259,9 +265,25 @@ class LearningChecks(BaseCallback):
 
     def _on_rollout_start(self) -> None:
         self._check_weights()
+        self._warn_of_endless_episodes()
 
     def _on_training_end(self) -> None:
         self._check_weights()
+        self._warn_of_endless_episodes()
+
+    def _warn_of_endless_episodes(self) -> None:
+        """Warn once if no episode has ended for long and no time limit is found."""
+        num_steps = self.model.num_timesteps - self.model._last_end
+        long = LONG_EPISODE * self.training_env.num_envs
+        if num_steps < long or self._warned_of_endless_episodes:
+            return
+        self._warned_of_endless_episodes = True
+        if not all_episodes_end(self.training_env):
+            warn_user(
+                f"no episode has ended in the last {num_steps} steps and no time limit "
+                "was found: an evaluation may never end. Wrap the environment in "
+                "gymnasium.wrappers.TimeLimit, or pass max_episode_steps"
+            )
 
     def _check_weights(self) -> None:
         if self.model._n_updates == self._num_updates:

@@ -13,8 +13,9 @@ from stable_baselines3.common.noise import ActionNoise
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.utils import obs_as_tensor
 
-from sas_agents.base._algorithm import MaskedAlgorithm, whole_file
+from sas_agents.base._algorithm import MaskedAlgorithm
 from sas_agents.base._replay_buffer import FastDictReplayBuffer
+from sas_agents.base._saving import whole_file
 from sas_agents.models._features import TensorObs
 from sas_agents.vec_env._infos import EnvInfos
 from sas_gym.masks import MASK_KEY, sample_actions
@@ -114,6 +115,11 @@ class MaskedExploration(MaskedAlgorithm, OffPolicyAlgorithm):
             return
         with whole_file(path, "pkl") as file:
             super().save_replay_buffer(file)
+
+    def _excluded_save_params(self) -> list[str]:
+        """Leave out the default replay buffer's class, which `load` chooses again."""
+        is_default = self.replay_buffer_class is FastDictReplayBuffer
+        return super()._excluded_save_params() + ["replay_buffer_class"] * is_default
 
     def _explores(self, num_envs: int, probability: float) -> NDArray[np.bool_]:
         """Draw which environments take a random action."""

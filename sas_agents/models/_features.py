@@ -55,10 +55,12 @@ class FourierBasis(BaseFeaturesExtractor):
         order: int | None = None,
         coupled: bool = True,
     ) -> None:
-        if not is_bounded_vector(observation_space):
+        is_box = isinstance(observation_space, spaces.Box)
+        if not (is_box and is_bounded_vector(observation_space)):
             raise ValueError(
-                "a Fourier basis needs a Box of one axis with finite bounds, got "
-                f"{observation_space}"
+                "FourierBasis needs a Box of one axis with finite bounds, got "
+                f"{observation_space}: leave out features_extractor_class, or flatten "
+                "the observation by gymnasium.wrappers.FlattenObservation"
             )
         (num_axes,) = observation_space.shape
         if order is None:

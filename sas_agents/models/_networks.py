@@ -241,17 +241,19 @@ def check_layers(network: Network) -> None:
 def layers_of(net_arch: Any) -> tuple[list[int], list[int]]:
     """Return the hidden layers of the actor and of the critics.
 
+    As in SB3, a dict may leave out one of them, which then has no hidden layers.
+
     Raises:
-        ValueError: If it is neither a list of sizes nor SB3's dict of two.
+        ValueError: If it is neither a list of sizes nor such a dict.
     """
     by_network = net_arch
     if not isinstance(net_arch, dict):
         by_network = {"pi": net_arch, "vf": net_arch}
-    if by_network.keys() != {"pi", "vf"} or not all(
+    if not by_network.keys() <= {"pi", "vf"} or not all(
         map(is_layers, by_network.values())
     ):
         raise ValueError(
             "net_arch must be a list of layer sizes, such as [64, 64], or "
             f"dict(pi=[64, 64], vf=[64, 64]); got {net_arch!r}"
         )
-    return list(by_network["pi"]), list(by_network["vf"])
+    return list(by_network.get("pi", [])), list(by_network.get("vf", []))

@@ -1,6 +1,5 @@
 """What the policy gradients log, and the warnings that follow from it."""
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -8,6 +7,7 @@ from stable_baselines3.common.logger import Logger
 from stable_baselines3.common.vec_env import VecEnv
 
 from sas_agents.base._checks import all_episodes_end
+from sas_agents.base._user_warnings import warn_user
 from sas_agents.maths._estimators import (
     gradient_variance,
     mean_entropy,
@@ -101,18 +101,15 @@ class Warnings:
                 "kl",
                 f"an update changed the policy by a KL divergence of {kl:.3g}, too far "
                 "to learn from: lower learning_rate, or set target_kl",
-                stacklevel=6,
             )
         if not batch.advantage.any():
             self._warn(
                 "advantages",
                 "all advantages of a rollout are 0, and nothing can be learned from "
                 "it: check the rewards (all 0?)",
-                stacklevel=6,
             )
 
-    def _warn(self, kind: str, message: str, stacklevel: int = 4) -> None:
-        """Warn at the line of the user's that many calls up."""
+    def _warn(self, kind: str, message: str) -> None:
         if kind not in self._given:
             self._given.add(kind)
-            warnings.warn(message, stacklevel=stacklevel)
+            warn_user(message)

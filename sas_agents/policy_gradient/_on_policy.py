@@ -406,6 +406,10 @@ class PolicyGradientAlgorithm(MaskedAlgorithm, OnPolicyAlgorithm):
         change, _ = scores.change(measured)
         return changed_policy(measured.probs, change).kl
 
+    def _excluded_save_params(self) -> list[str]:
+        """Leave out objects that the constructor makes again."""
+        return [*super()._excluded_save_params(), "_warnings", "rollout_buffer_class"]
+
     def _get_torch_save_params(self) -> tuple[list[str], list[str]]:
         modules, tensors = super()._get_torch_save_params()
         optimizers = ["policy.value_optimizer", "policy.q_optimizer"]

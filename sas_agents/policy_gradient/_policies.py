@@ -52,14 +52,15 @@ class SASPolicy(FeaturesWithoutMask, BasePolicy):
         lr_schedule: Required by Stable-Baselines3 and not used: the algorithms set the
             rates of the three optimisers.
         net_arch: Sizes of the hidden layers of each network; or, as in SB3,
-            `dict(pi=[...], vf=[...])` with those of the actor and of both critics.
-            Default: `[64, 64]`; none after `NatureCNN`.
+            `dict(pi=[...], vf=[...])` with those of the actor and of both critics, none
+            where one is left out. Default: `[64, 64]`; none after `NatureCNN`.
         activation_fn: Their activation function.
         bias: Whether layers have biases. Default: yes.
         use_sde: Must be `False`: state-dependent exploration is for continuous actions.
         features_extractor_class: Features of the state, without the mask. Default:
             `FlattenExtractor`.
         features_extractor_kwargs: Arguments of the features extractor.
+        share_features_extractor: Must be `False`: each network has its own.
         normalize_images: Whether to divide images by 255.
         optimizer_class: Optimiser of each network.
         optimizer_kwargs: Its arguments without the rate.
@@ -79,12 +80,18 @@ class SASPolicy(FeaturesWithoutMask, BasePolicy):
         use_sde: bool = False,
         features_extractor_class: type[BaseFeaturesExtractor] | None = None,
         features_extractor_kwargs: dict[str, Any] | None = None,
+        share_features_extractor: bool = False,
         normalize_images: bool = True,
         optimizer_class: type[th.optim.Optimizer] = th.optim.Adam,
         optimizer_kwargs: dict[str, Any] | None = None,
     ) -> None:
         if use_sde:
             raise ValueError("use_sde=True is for continuous actions: leave it out")
+        if share_features_extractor:
+            raise ValueError(
+                "share_features_extractor=True: the actor and the critics of SASPG and "
+                "SASNPG share nothing; leave it out, or use MaskedPPO"
+            )
         extractor = features_extractor_class
         if extractor is None:
             extractor = self.extractor_for(bare_space(observation_space))

@@ -1,7 +1,6 @@
 """SAS-Q: DQN whose maximum is over the available actions."""
 
 import math
-import warnings
 from typing import Any, ClassVar, Literal, Self, cast
 
 import numpy as np
@@ -21,6 +20,7 @@ from stable_baselines3.common.utils import LinearSchedule
 from sas_agents.base._checks import check_log_interval, checked_timesteps
 from sas_agents.base._exploration import MaskedExploration
 from sas_agents.base._replay_buffer import FastDictReplayBuffer
+from sas_agents.base._user_warnings import warn_user
 from sas_agents.maths._estimators import root_mean_square, running_scale, td_target
 from sas_agents.maths._masked_ops import best_actions
 from sas_agents.models._features import TensorObs
@@ -229,10 +229,9 @@ class SASQ(MaskedExploration, DQN):
         total_timesteps = checked_timesteps(total_timesteps)
         check_log_interval(log_interval)
         if 0 < total_timesteps <= self.learning_starts:
-            warnings.warn(
+            warn_user(
                 f"nothing is learned before step learning_starts={self.learning_starts}"
-                f", and total_timesteps={total_timesteps}: lower learning_starts",
-                stacklevel=2,
+                f", and total_timesteps={total_timesteps}: lower learning_starts"
             )
         name = type(self).__name__ if tb_log_name is None else tb_log_name
         return super().learn(

@@ -72,7 +72,8 @@ def _resolved(name: str, value: Any) -> Any:
 def check_arguments(algorithm: str, arguments: dict[str, Any]) -> None:
     """Raise a `ValueError` for an argument that an algorithm's class does not have."""
     parameters = dict(signature(locate(ALGORITHMS[algorithm].location)).parameters)
-    for name in ("self", "policy", "env", "seed"):  # A run sets these itself.
+    # A run sets these itself; the last one is for SB3's `load`.
+    for name in ("self", "policy", "env", "seed", "_init_setup_model"):
         parameters.pop(name, None)
     if any(p.kind is Parameter.VAR_KEYWORD for p in parameters.values()):
         return

@@ -8,6 +8,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
+from gymnasium import spaces
+
 from sas_agents.study._files import find_toml, write_text
 from sas_agents.study.definition._algorithms import ALGORITHMS, resolve
 
@@ -76,7 +78,8 @@ def from_preset(
         env_id: Whose preset to take.
         env: The environment to learn in.
         name: The preset file: a shipped name (`"ours"`, `"paper"`) or a path.
-        **arguments: Arguments over the preset's, such as `seed`.
+        **arguments: Arguments over the preset's, such as `seed`, or `policy` where the
+            observations are dicts or images.
 
     Example:
         >>> from sas_agents import SASPG, make_vec_env
@@ -85,10 +88,36 @@ def from_preset(
     """
     algorithm = algorithm_name(algorithm_class)
     table = preset(env_id, algorithm, name)
-    policy = arguments.pop("policy", table.get("policy", ALGORITHMS[algorithm].policy))
+    tuned = table.get("policy", ALGORITHMS[algorithm].policy)
+    policy = arguments.pop("policy", None)
     make: Any = algorithm_class
-    agent: T = make(policy, env, **{**resolve(table["arguments"]), **arguments})
+    agent: T = make(
+        tuned if policy is None else policy,
+        env,
+        **{**resolve(table["arguments"]), **arguments},
+    )
+    if policy is None:
+        _check_tuned_policy(tuned, agent)
     return agent
+
+
+def _check_tuned_policy(policy: str, agent: Any) -> None:
+    """Raise `ValueError` where a preset's policy is not one for the observations."""
+    from stable_baselines3.common.preprocessing import is_image_space
+
+    from sas_agents.models._features import bare_space
+
+    space = bare_space(agent.observation_space)
+    suited = policy
+    if isinstance(space, spaces.Dict):
+        suited = policy.replace("Linear", "MultiInput")
+    elif is_image_space(space):
+        suited = policy.replace("Linear", "Cnn").replace("Mlp", "Cnn")
+    if suited != policy:
+        raise ValueError(
+            f"the preset was tuned for {policy!r}, and the observations are {space}: "
+            f"pass policy={suited!r}, or policy={policy!r} if you want that one"
+        )
 
 
 def algorithm_name(algorithm_class: type[Any]) -> str:

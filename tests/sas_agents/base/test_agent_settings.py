@@ -44,8 +44,9 @@ def test_no_log_interval_writes_no_log(agent, capsys):
 
 
 @all_agents
+@pytest.mark.filterwarnings(r"ignore:learn\(0\) learns nothing")
 def test_no_steps_learn_nothing(agent):
-    """As in Stable-Baselines3; that nothing is learned needs no warning."""
+    """As in Stable-Baselines3, but for the warning."""
     model = make_agent(agent)
     before = everything_learned(model)
     assert model.learn(0).num_timesteps == 0

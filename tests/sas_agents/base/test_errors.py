@@ -1,12 +1,13 @@
 """What an agent cannot use is rejected, with an error that names it."""
 
+import re
 from typing import Any
 
 import gymnasium as gym
 import pytest
 import torch as th
 from gymnasium import spaces
-from helpers.agents import Masked, episodic_agents, every_agent, make_agent
+from helpers.agents import Masked, all_agents, episodic_agents, every_agent, make_agent
 from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from stable_baselines3.common.vec_env import DummyVecEnv
 
@@ -33,10 +34,20 @@ def test_other_action_spaces_meet_sb3s_assertion(agent, action_space, masked):
             make_agent(agent, env)
 
 
-@every_agent
+@all_agents
 def test_unknown_policy_is_named(agent):
-    with pytest.raises(ValueError, match="Policy WingedPolicy unknown"):
+    names = re.escape(str(sorted(agent.policy_aliases)))
+    with pytest.raises(
+        ValueError, match=f"Winged.* unknown: {agent.__name__} has {names}"
+    ):
         make_agent(agent, policy="WingedPolicy")
+
+
+@all_agents
+def test_learning_from_no_steps_warns(agent):
+    with pytest.warns(UserWarning, match=r"learn\(0\) learns nothing") as given:
+        make_agent(agent).learn(0)
+    assert [warning.filename for warning in given] == [__file__]
 
 
 @every_agent
@@ -143,14 +154,18 @@ def test_episode_that_never_ends_names_the_cure(agent, monkeypatch):
 @episodic_agents
 def test_rollout_longer_than_the_budget_warns(agent):
     model = make_agent(agent, n_steps=100)
-    with pytest.warns(UserWarning, match="a rollout has 200 steps, more than total"):
+    with pytest.warns(UserWarning, match="a rollout has 200 steps, more than") as given:
         model.learn(50)
+    assert [warning.filename for warning in given] == [__file__]
 
 
 def test_learning_that_never_starts_warns():
     model = make_agent(SASQ, learning_starts=100)
-    with pytest.warns(UserWarning, match="before step learning_starts=100, and total"):
+    with pytest.warns(
+        UserWarning, match="before step learning_starts=100, and"
+    ) as given:
         model.learn(50)
+    assert [warning.filename for warning in given] == [__file__]
 
 
 def test_huge_update_warns():

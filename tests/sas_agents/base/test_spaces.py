@@ -117,22 +117,53 @@ def test_cnn_policy_on_dict_names_multi_input_policy(agent):
 
 
 @episodic_agents
-def test_net_arch_by_network(agent):
-    layers = {"pi": [8], "vf": [5, 4]}
+@pytest.mark.parametrize(
+    ("layers", "expected"),
+    [
+        ({"pi": [8], "vf": [5, 4]}, [[8, 16], [5, 4, 1], [5, 4, 16]]),
+        ({"pi": [8]}, [[8, 16], [1], [16]]),
+        ({"vf": [5]}, [[16], [5, 1], [5, 16]]),
+    ],
+)
+def test_net_arch_by_network(agent, layers, expected):
+    """As in Stable-Baselines3, a network that is not named has no hidden layers."""
     model = make_agent(agent, policy="MlpPolicy", policy_kwargs={"net_arch": layers})
     sizes = [
         [layer.out_features for layer in network.layers if hasattr(layer, "bias")]
         for network in (model.policy.actor, model.policy.value_net, model.policy.q_net)
     ]
-    assert sizes == [[8, 16], [5, 4, 1], [5, 4, 16]]
+    assert sizes == expected
     model.learn(20)
 
 
 @pytest.mark.parametrize("agent", [*PAPER_AGENTS, MaskedQRDQN])
-@pytest.mark.parametrize("layers", [{"pi": [8]}, "64", [0], [8.5]])
+@pytest.mark.parametrize("layers", [{"q": [8]}, {"pi": 8}, "64", [0], [8.5]])
 def test_wrong_net_arch_is_named(agent, layers):
     with pytest.raises(ValueError, match="net_arch must be a list of layer sizes"):
         make_agent(agent, policy="MlpPolicy", policy_kwargs={"net_arch": layers})
+
+
+@episodic_agents
+def test_shared_features_are_refused(agent):
+    """SB3's argument is taken where it says what is so, and refused where not."""
+    options: dict[str, Any] = {"policy": "MlpPolicy"}
+    make_agent(agent, policy_kwargs={"share_features_extractor": False}, **options)
+    with pytest.raises(ValueError, match="share nothing; leave it out, or use Masked"):
+        make_agent(agent, policy_kwargs={"share_features_extractor": True}, **options)
+
+
+@all_agents
+@pytest.mark.parametrize("policy", ["LinearPolicy", "MlpPolicy"])
+@pytest.mark.parametrize(
+    "space",
+    [
+        spaces.MultiDiscrete([2, 3]),
+        spaces.Dict(x=spaces.MultiDiscrete([2, 3]), y=spaces.Box(0, 1, (2,))),
+    ],
+)
+def test_multi_discrete_observations(agent, policy, space):
+    model = make_agent(agent, Masked(space), policy=policy).learn(40)
+    assert model.predict(model.env.reset())[0].shape == (1,)
 
 
 @replay_agents

@@ -1,5 +1,7 @@
 """Rollouts of whole episodes need an end: a missing time limit is said at once."""
 
+import re
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -8,10 +10,11 @@ import pytest
 from gymnasium import spaces
 from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
 from gymnasium.wrappers import TimeLimit
-from helpers.agents import Masked, episodic_agents, make_agent, make_maze
+from helpers.agents import Masked, all_agents, episodic_agents, make_agent, make_maze
 from stable_baselines3.common.vec_env import DummyVecEnv, SubprocVecEnv
 
 from sas_agents import SASPG, VectorEnvAdapter, make_vec_env
+from sas_agents.base import _checks
 from sas_gym import Maze, Recommender, SASEnv, StochasticActionSets, check_env
 
 NO_LIMIT = "no time limit was found, and a rollout of whole episodes"
@@ -90,10 +93,49 @@ def test_missing_time_limit_warns_of_whole_episodes_alone(agent, tmp_path):
     make_agent(agent, endless(), whole_episodes=False)
     with pytest.warns(UserWarning, match=NO_LIMIT):
         model = make_agent(agent, endless(), whole_episodes=True)
-    # Said once: not again of the agent that is loaded.
     model.save(tmp_path / "model")
-    loaded = agent.load(tmp_path / "model", env=endless())
+    with pytest.warns(UserWarning, match=NO_LIMIT):
+        loaded = agent.load(tmp_path / "model", env=endless())
     assert loaded.whole_episodes
+
+
+class Endless(Masked):
+    """Its episodes end after as many steps as it is told."""
+
+    def __init__(self, last: int) -> None:
+        super().__init__(spaces.Box(0, 1, (2,)))
+        self.last = last
+
+    def step(self, action: Any) -> Any:
+        self.num_steps += 1
+        info = {"action_mask": self.action_masks()}
+        ended = self.num_steps == self.last
+        return self.observation_space.sample(), float(action), ended, False, info
+
+
+def warnings_of(agent: Any, env: Any, num_steps: int) -> list[Any]:
+    with warnings.catch_warnings(record=True) as given:
+        warnings.simplefilter("always")
+        make_agent(agent, env).learn(num_steps)
+    return [one for one in given if "no episode has ended in" in str(one.message)]
+
+
+@all_agents
+def test_episodes_that_do_not_end_are_warned_of_once(agent, monkeypatch):
+    monkeypatch.setattr(_checks, "LONG_EPISODE", 40)
+    env = DummyVecEnv([lambda: Endless(10_000)] * 2)
+    (given,) = warnings_of(agent, env, 400)
+    assert given.filename == __file__  # the line that called `learn`
+    (num_steps,) = re.findall(r"last (\d+) steps", str(given.message))
+    assert 80 <= int(num_steps) < 150
+
+
+@all_agents
+def test_episodes_that_end_are_not_warned_of(agent, monkeypatch):
+    """By themselves in less time, or some time by a limit that is known."""
+    monkeypatch.setattr(_checks, "LONG_EPISODE", 40)
+    for env in (Endless(20), TimeLimit(Endless(10_000), 5_000)):
+        assert warnings_of(agent, env, 200) == []
 
 
 class Patient(Maze):

@@ -88,6 +88,8 @@ def test_linear_features_by_space(space, features):
     [
         (spaces.Box(-INF, 1.0, (2,)), {}, "finite bounds, got Box"),
         (spaces.Box(0.0, 1.0, (2, 2)), {}, "a Box of one axis"),
+        (spaces.Dict(x=spaces.Box(0.0, 1.0, (2,))), {}, "needs a Box .*, got Dict"),
+        (spaces.Discrete(3), {}, "needs a Box of one axis .*, got Discrete"),
         (spaces.Box(0.0, 1.0, (2,)), {"order": -1}, "order must be at least 0"),
     ],
 )

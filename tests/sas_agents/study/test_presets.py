@@ -3,9 +3,11 @@
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch as th
-from helpers.agents import every_agent
+from gymnasium import spaces
+from helpers.agents import Masked, every_agent
 from stable_baselines3.common.utils import LinearSchedule
 
 from sas_agents import SASPG, make_vec_env
@@ -50,6 +52,26 @@ def test_arguments_go_over_the_preset() -> None:
     env = make_vec_env("SAS/Maze-v0", 1, seed=0)
     model = from_preset(SASPG, "SAS/Maze-v0", env, "paper", n_steps=7)
     assert model.n_steps == 7
+
+
+@every_agent
+@pytest.mark.parametrize(
+    ("space", "suited"),
+    [
+        (spaces.Dict(x=spaces.Box(0, 1, (2,))), "MultiInputPolicy"),
+        (spaces.Box(0, 255, (3, 36, 36), np.uint8), "CnnPolicy"),
+    ],
+)
+def test_preset_of_another_kind_of_observations_names_the_policy(
+    agent: type[Any], space: spaces.Space[Any], suited: str
+) -> None:
+    """Linear policies would be built silently of dicts and images."""
+    message = f"tuned for 'LinearPolicy', and .*: pass policy='{suited}', or policy='L"
+    with pytest.raises(ValueError, match=message):
+        from_preset(agent, "SAS/Maze-v0", Masked(space))
+    for policy in (suited, "LinearPolicy"):
+        model: Any = from_preset(agent, "SAS/Maze-v0", Masked(space), policy=policy)
+        assert type(model.policy) is agent.policy_aliases[policy]
 
 
 def test_special_preset_goes_over_the_general_one(tmp_path: Path) -> None:

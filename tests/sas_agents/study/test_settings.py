@@ -34,7 +34,10 @@ HEAD = '[[environment]]\nid = "SAS/Maze-v0"\n[[algorithm]]\nname = "SASPG"\n'
         (HEAD + "search.gamma = { low = 1, high = 0 }\n", "gamma must have low < high"),
         (HEAD + "search.gamma = 3\n", "must be a list of choices or a table"),
         (HEAD + "search.gamma = { low = 'a', high = 1 }\n", "must have numbers"),
-        (HEAD + "search.gama = [1]\n", "SASPG has no argument 'gama'"),
+        (
+            HEAD + "search.gama = [1]\n",
+            "SASPG has no argument 'gama'; it has \\['adapt_weights'",
+        ),
         (HEAD + "arguments = { seed = 1 }\n", "SASPG has no argument 'seed'"),
         (HEAD + "arguments = 3\n", "arguments must be a table, got 3"),
         (HEAD + "policy = 3\n", "policy must be a text, got 3"),
