@@ -5,19 +5,35 @@ BIN := $(VENV)/bin
 # Small networks and arrays run many times slower on more threads than one.
 export OMP_NUM_THREADS := 1
 
-.PHONY: run tour test lint types unit notebooks bench bench-masked masked soak memory mutants peers versions format clean
+.PHONY: run pages tour pictures outputs test lint types unit notebooks bench bench-masked masked soak memory mutants peers versions format clean
 
-# The part of the study `ours` that the README shows. What is done already is not
-# repeated: runs are kept in `results`.
-SHOWN := ours --availability 0.8 --algorithm SASPG --algorithm SASNPG --algorithm SASQ --seeds 5
+# Five of the study's thirty seeds. Nothing outside the ignored folder `results`
+# changes, and runs that are in it already are not repeated.
+AGENTS := --availability 0.8 --algorithm SASPG --algorithm SASNPG --algorithm SASQ
+PART := ours $(AGENTS) --seeds 5
 
 run: $(VENV)/installed
-	$(BIN)/sas-study run $(SHOWN)
-	$(BIN)/sas-study table $(SHOWN) --csv examples/results.csv.gz
-	$(BIN)/sas-study plot $(SHOWN) --figure learning_curves --output examples/pictures
+	$(BIN)/sas-study run $(PART)
+	$(BIN)/sas-study table $(PART) --csv results/ours.csv.gz
+	$(BIN)/sas-study plot $(PART) --figure learning_curves --output results/figures
+
+# The tables and the figure of README.md and of examples/paper/README.md, from the
+# results in examples/paper/results: nothing is trained.
+pages: $(VENV)/installed
+	$(BIN)/python examples/paper/tables.py
+	$(BIN)/sas-study plot ours $(AGENTS) --folder examples/paper/results/ours.csv.gz \
+		--figure learning_curves --output examples/pictures
 
 tour: $(VENV)/installed
 	$(BIN)/python examples/tour.py
+
+# The pictures of the environments that are in the repository.
+pictures: $(VENV)/installed
+	$(BIN)/python examples/tour.py --output examples/pictures
+
+# The outputs that are stored in the notebooks.
+outputs: $(VENV)/installed
+	$(BIN)/python examples/store_outputs.py
 
 # Everything that CI checks, the fast checks first.
 test: lint types unit notebooks

@@ -3,8 +3,8 @@
     python examples/dispatch.py
 
 The environment uses Gymnasium alone, neither `sas_gym` nor `sas_agents`, and returns
-its action mask in the same place as Gymnasium's Taxi. The command plays two rules, to
-show how good a return can be, and trains an agent. `--steps` sets the length of the
+its action mask in the same place as Gymnasium's Taxi. The command plays two rules,
+which show how good a return can be, and trains an agent. `--steps` shortens the
 training.
 """
 

@@ -14,6 +14,9 @@ import networkx as nx
 from sas_gym import Routing, SASVectorEnv
 from sas_gym.planning import optimal_return, random_return
 
+MAX_STEPS = 200
+"""Steps after which an episode is cut off."""
+
 
 def grid(size: int = 30, availability: float = 0.7) -> Routing:
     """Return the task to reach a corner of a grid from anywhere; a road costs 1.
@@ -40,10 +43,10 @@ def main() -> None:
     arguments = parser.parse_args()
 
     task = grid(arguments.size)
-    limit = 200
-    env = SASVectorEnv(task, max_episode_steps=limit)
+    env = SASVectorEnv(task, max_episode_steps=MAX_STEPS)
     print(f"best policy: {optimal_return(env):.1f}, random: {random_return(env):.1f}")
-    venv = make_vec_env(task, 64, seed=0, env_kwargs={"max_episode_steps": limit})
+    limit = {"max_episode_steps": MAX_STEPS}
+    venv = make_vec_env(task, 64, seed=0, env_kwargs=limit)
     model = SASQ("LinearPolicy", venv, seed=0).learn(arguments.steps)
     mean, deviation = evaluate_policy(model, venv, n_eval_episodes=500)
     error = deviation / 500**0.5

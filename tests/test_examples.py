@@ -1,5 +1,8 @@
 """The examples that are programs keep the promises of their texts."""
 
+import re
+import subprocess
+import sys
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -18,6 +21,45 @@ DISPATCH_ID = "examples.dispatch:sas_examples/Dispatch-v0"
 dispatch: Any = import_module("examples.dispatch")
 grid: Any = import_module("examples.grid")
 tables: Any = import_module("examples.paper.tables")
+EXAMPLES = Path(__file__).parents[1] / "examples"
+STUDIES = "ours", "paper", "baselines", "assumptions", "features", "weights"
+
+
+def run_program(name: str, *arguments: str, folder: Path) -> str:
+    """Run an example in a folder as a user does, and return the output."""
+    command = [sys.executable, str(EXAMPLES / name), *arguments]
+    answer = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+    assert answer.returncode == 0, answer.stderr
+    return answer.stdout
+
+
+def test_dispatch_runs_to_its_end(tmp_path: Path):
+    output = run_program(
+        "dispatch.py", "--steps", "512", "--episodes", "4", folder=tmp_path
+    )
+    assert "nearest driver: " in output
+    assert "MaskedPPO after " in output
+
+
+def test_grid_runs_to_its_end(tmp_path: Path):
+    output = run_program("grid.py", "--size", "4", "--steps", "2000", folder=tmp_path)
+    assert "best policy: -4." in output
+    assert "SASQ after 2,048 steps: -" in output
+
+
+def test_tour_runs_to_its_end_and_writes_into_results(tmp_path: Path):
+    output = run_program("tour.py", "--episodes", "100", folder=tmp_path)
+    paths = [Path(line) for line in output.splitlines() if line.startswith("results")]
+    assert len(paths) == len(sas_gym.SPECS) + 1
+    assert all((tmp_path / path).stat().st_size > 1000 for path in paths)
+
+
+def test_every_program_is_run_by_a_test():
+    """`store_outputs.py` runs the notebooks, and so does `make notebooks`."""
+    programs = {str(path.relative_to(EXAMPLES)) for path in EXAMPLES.rglob("*.py")}
+    code = Path(__file__).read_text()
+    run = set(re.findall(r'run_program\(\s*"([\w/]+\.py)"', code))
+    assert programs - run == {"store_outputs.py"}
 
 
 def test_dispatch_keeps_the_contract():
@@ -85,16 +127,19 @@ def made_up_results(study: str) -> pd.DataFrame:
     logged = {"train/weight_v_hat": -0.5, "train/weight_q_bar": -0.25}
     variances = {tables.SHARE[0]: frame.step * 0.5, tables.SHARE[1]: frame.step}
     score = (frame.mean_return - 0.5) / 19.5
-    return frame.assign(optimal=20.0, random=0.5, score=score, **logged, **variances)
+    return frame.assign(
+        optimal=20.0, random=0.5, score=score, standard_error=0.3, **logged, **variances
+    )
 
 
 def test_page_of_the_paper_is_filled_from_results(tmp_path: Path):
     """Every table has its place, with the numbers of the files or how to get them."""
     page = tables.PAGE.read_text()
-    assert tables.filled(page, tmp_path).count("Not run yet: `sas-study run") == 18
-    for study in ("ours", "paper", "baselines", "assumptions", "features", "weights"):
+    unfilled = tables.filled(page, tables.PAGE_TABLES, tmp_path)
+    assert unfilled.count("Not run yet: `sas-study run") == 18
+    for study in STUDIES:
         made_up_results(study).to_csv(tmp_path / f"{study}.csv.gz", index=False)
-    filled = tables.filled(page, tmp_path)
+    filled = tables.filled(page, tables.PAGE_TABLES, tmp_path)
     assert "Not run yet" not in filled
     maze = "| `SAS/Maze-v0` | 0.2 |"
     assert f"{maze} 11.00 ± 1.00 | 11.00 ± 1.00 | 9.000 ± 1.000 | 20.00 | 3 |" in filled
@@ -104,7 +149,35 @@ def test_page_of_the_paper_is_filled_from_results(tmp_path: Path):
     assert "| SASPG | 12 | 36 | 0.5385 | [" in filled
     assert "| `SAS/Maze-v0` | SASPG | 50 | never | never | never |" in filled
     assert filled.count("| PerEpisode(0.7) | [") == 2
-    assert tables.filled(filled, tmp_path) == filled
+    assert tables.filled(filled, tables.PAGE_TABLES, tmp_path) == filled
+
+
+def test_summary_has_an_interval_of_seeds_and_episodes(tmp_path: Path):
+    """By hand: returns 10, 11, 12 on a scale of 19.5, episodes' standard error 0.3.
+
+    The standard error is sqrt(1/3 + 0.09) / 19.5, and t has 2 degrees of freedom.
+    """
+    made_up_results("ours").to_csv(tmp_path / "ours.csv.gz", index=False)
+    page = "<!-- table: results -->\n<!-- end -->"
+    filled = tables.filled(page, tables.README_TABLES, tmp_path)
+    margin = 4.302653 * (1 / 3 + 0.09) ** 0.5 / 19.5
+    interval = f"[{10.5 / 19.5 - margin:.3f}, {10.5 / 19.5 + margin:.3f}]"
+    row = f"| `SAS/Maze-v0` | SASPG | 11.00 ± 1.00 | - | 20.00 | 0.538 {interval} | 3 |"
+    assert row in filled
+    assert "| `SAS/Maze-v0` | SASQ | - | 9.000 ± 1.000 | 20.00 |" in filled
+
+
+def test_pages_show_the_committed_results(tmp_path: Path):
+    """The program changes no page: the numbers are those of the files."""
+    copies = {"--readme": tables.README, "--page": tables.PAGE}
+    arguments = []
+    for option, page in copies.items():
+        copy = tmp_path / f"{option}.md"
+        copy.write_text(page.read_text())
+        arguments += [option, str(copy)]
+    run_program("paper/tables.py", *arguments, folder=tmp_path)
+    for option, page in copies.items():
+        assert (tmp_path / f"{option}.md").read_text() == page.read_text()
 
 
 def test_page_of_the_paper_takes_a_part_of_a_study(tmp_path: Path):
@@ -113,6 +186,6 @@ def test_page_of_the_paper_takes_a_part_of_a_study(tmp_path: Path):
     results = made_up_results("paper")
     part = results[results.label != "SASQ"].groupby(["variant", "label"]).head(3)
     part.to_csv(tmp_path / "paper.csv.gz", index=False)
-    filled = tables.filled(page, tmp_path)
+    filled = tables.filled(page, tables.PAGE_TABLES, tmp_path)
     assert "10.00 ± nan" not in filled
     assert "| `SAS/SanFrancisco-v0` | 0.2 | 10.00 | 10.00 | 20.00 | 1 |" in filled

@@ -1,25 +1,30 @@
-"""The tables of this folder's page, from the results of the studies.
+"""The tables of the pages, from the results of the studies.
 
     python examples/paper/tables.py
 
 It reads `examples/paper/results/STUDY.csv.gz`, as `sas-study table STUDY --csv` writes
-it, and replaces the tables in `examples/paper/README.md`, each of which stands between
-two comments with its name.
+it, and replaces the tables in the repository's `README.md` and in the page of this
+folder. Each table stands between two comments, of which the first has its name.
 """
 
-from collections.abc import Callable, Iterator
+from argparse import ArgumentParser
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
+from scipy import stats
 
 from sas_agents.study.statistics import aggregate_table, efficiency_table, final_rows
 
 HERE = Path(__file__).parent
+README = HERE.parents[1] / "README.md"
 PAGE = HERE / "README.md"
 TASK = ["environment", "variant"]
 SHARE = "train/gradient_variance", "train/gradient_variance_without_baselines"
+ACTS = {"SASPG": "sampled", "SASNPG": "sampled", "SASQ": "greedy"}
+"""Our agents, and how the studies evaluate them."""
 RNG_SEED = 0
 Rows = list[dict[str, object]]
 
@@ -53,6 +58,39 @@ def final_returns(
     for _, group in final_rows(results).groupby(TASK, sort=False):
         by_label = group.groupby("label").mean_return
         yield of_task(group), {label: runs.to_numpy() for label, runs in by_label}
+
+
+def summary(results: pd.DataFrame) -> Rows:
+    """Return the final returns of our agents at availability 0.8, with intervals.
+
+    An interval covers the seeds and the evaluation episodes. All seeds share these
+    episodes, so that their standard error does not shrink with the number of seeds.
+    """
+    final = final_rows(results)
+    shown = final[(final.variant == "0.8") & final.label.isin(list(ACTS))]
+    rows = []
+    for (environment, label), group in shown.groupby(
+        ["environment", "label"], sort=False
+    ):
+        optimum, random = group.optimal.iloc[0], group.random.iloc[0]
+        count, score = len(group), group.score.mean()
+        luck = group.standard_error.mean() / (optimum - random)
+        error = np.sqrt(group.score.var(ddof=1) / count + luck**2)
+        margin = stats.t.ppf(0.975, count - 1) * error
+        rows.append(
+            {
+                "environment": f"`{environment}`",
+                "agent": label,
+                "sampled": "-",
+                "greedy": "-",
+                ACTS[label]: spread(group.mean_return),
+                "optimum": f"{optimum:.{2 if optimum >= 10 else 3}f}",
+                "normalized, 95 % interval": f"{score:.3f} "
+                f"[{score - margin:.3f}, {score + margin:.3f}]",
+                "seeds": count,
+            }
+        )
+    return rows
 
 
 def returns(results: pd.DataFrame) -> Rows:
@@ -269,7 +307,8 @@ def efficiency(results: pd.DataFrame) -> Rows:
     ]
 
 
-TABLES = {
+README_TABLES = {"results": Table("ours", summary)}
+PAGE_TABLES = {
     "returns, ours": Table("ours", returns),
     "returns, paper": Table("paper", returns),
     "untrained": Table("ours", untrained),
@@ -301,9 +340,15 @@ def markdown(rows: Rows) -> str:
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
-def filled(page: str, folder: Path) -> str:
-    """Return a page with every table whose results are in a folder."""
-    for name, table in TABLES.items():
+def filled(page: str, tables: Mapping[str, Table], folder: Path) -> str:
+    """Return a page with every table whose results are in a folder.
+
+    Args:
+        page: The text of the page.
+        tables: The tables of the page, by the name in the comment before each.
+        folder: Folder with the results.
+    """
+    for name, table in tables.items():
         path = folder / f"{table.study}.csv.gz"
         text = f"Not run yet: `sas-study run {table.study}`."
         if path.exists():
@@ -314,15 +359,24 @@ def filled(page: str, folder: Path) -> str:
         before, found, rest = page.partition(start)
         _, closed, after = rest.partition(end)
         if not (found and closed):
-            raise ValueError(f"{PAGE} has no place for the table {name!r}")
+            raise ValueError(f"the page has no place for the table {name!r}")
         page = f"{before}{start}{text}\n{end}{after}"
     return page
 
 
 def main() -> None:
-    """Fill the page."""
-    PAGE.write_text(filled(PAGE.read_text(), HERE / "results"))
-    print(f"filled {PAGE}")
+    """Fill the pages."""
+    parser = ArgumentParser(description="Fill the tables of the pages.")
+    parser.add_argument("--results", type=Path, default=HERE / "results")
+    parser.add_argument("--readme", type=Path, default=README)
+    parser.add_argument("--page", type=Path, default=PAGE)
+    arguments = parser.parse_args()
+    for path, tables in (
+        (arguments.readme, README_TABLES),
+        (arguments.page, PAGE_TABLES),
+    ):
+        path.write_text(filled(path.read_text(), tables, arguments.results))
+        print(f"filled {path}")
 
 
 if __name__ == "__main__":
