@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
 from problems._problem import Info, Observation, Problem, Step, box, numbers
 
 
