@@ -25,14 +25,15 @@ PROBLEMS = {
 }
 """Ids, by the names that the benchmark prints."""
 
-# An episode without a limit of steps ends by itself.
+# Steps of an episode; without a number it ends by itself. An episode of the job shop has
+# a step for each operation.
 _LIMITS = {
     "Towing": 100,
     "Wholesale": 120,
     "Picking": 100,
     "Loading": 200,
     "Haulage": None,
-    "JobShop": None,
+    "JobShop": 150,
 }
 for _id, (_class, _limit) in zip(PROBLEMS.values(), _LIMITS.items(), strict=True):
     _entry_point = f"problems:{_class}"

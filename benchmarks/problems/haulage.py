@@ -92,7 +92,7 @@ class Haulage(Problem):
         self.hours_left = self.week_hours
         self.truck = self.towns[self.np_random.integers(len(self.towns))]
         self._draw_board()
-        return self._observation(), self._info()
+        return self._observation(), {"action_mask": self._mask()}
 
     def step(self, action: int) -> Step:
         """Carry a load, and draw the next board."""
@@ -102,8 +102,10 @@ class Haulage(Problem):
         self.hours_left -= int(self._hours()[action])
         self.truck = self.destination[action]
         self._draw_board()
-        info = self._info()
-        is_over = not info["action_mask"].any()
+        mask = self._mask()
+        is_over = not mask.any()
+        # Nobody chooses after the end.
+        info = {"action_mask": mask | is_over}
         return self._observation(), reward, is_over, False, info
 
     def rule(self, observation: Observation, mask: Mask) -> int:
@@ -136,9 +138,6 @@ class Haulage(Problem):
     def _mask(self) -> Mask:
         fits = self.tonnes <= self.TRUCK_TONNES
         return (fits & (self._hours() <= self.hours_left)).astype(np.int8)
-
-    def _info(self) -> Info:
-        return {"action_mask": self._mask()}
 
     def _context(self) -> Observation:
         return {

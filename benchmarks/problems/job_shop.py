@@ -97,6 +97,8 @@ class JobShop(Problem):
             cost += self._pass_time()
             self.mask = self._mask()
         is_over = not any(self.mask)
+        if is_over:  # Nobody chooses after the end.
+            self.mask = [True] * self.num_jobs
         return self._observation(), -cost / self.UNIT, is_over, False, self._info()
 
     def rule(self, observation: Observation, mask: NDArray[Any]) -> int:
