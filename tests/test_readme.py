@@ -3,8 +3,6 @@
 import re
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
 
@@ -26,11 +24,9 @@ def test_readme_links_exist():
         assert (ROOT / target).exists(), target
 
 
-@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md"])
-def test_named_paths_exist(page):
-    """Every path of a package or of the tests that a page names in code exists."""
-    text = (ROOT / page).read_text()
-    paths = re.findall(r"`((?:sas_gym|sas_agents|tests|examples)/[\w./]*)`", text)
+def test_named_paths_exist():
+    """Every path of a package or of the tests that the page names in code exists."""
+    paths = re.findall(r"`((?:sas_gym|sas_agents|tests|examples)/[\w./]*)`", README)
     assert paths
     for path in paths:
         assert (ROOT / path).exists(), path

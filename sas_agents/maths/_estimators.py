@@ -34,8 +34,8 @@ def q_bar(
 
 def advantages(
     returns: Float[NDArray[Any], " B"],
-    baselines: Float[NDArray[Any], "B K"],
-    weights: Float[NDArray[Any], " K"],
+    baselines: Float[NDArray[Any], "B L"],
+    weights: Float[NDArray[Any], " L"],
 ) -> Float[NDArray[Any], " B"]:
     """Returns plus the weighted baselines."""
     total: NDArray[Any] = returns + baselines @ weights
@@ -45,9 +45,9 @@ def advantages(
 def baseline_weights(
     score_norm: Float[NDArray[Any], " B"],
     returns: Float[NDArray[Any], " B"],
-    baselines: Float[NDArray[Any], "B K"],
+    baselines: Float[NDArray[Any], "B L"],
     ridge: float,
-) -> Float[NDArray[np.float64], " K"]:
+) -> Float[NDArray[np.float64], " L"]:
     """The paper's lambda, which minimises the variance of the gradient estimate.
 
     The estimate is score * (return + weights . baselines), and the weights are

@@ -21,7 +21,7 @@ class Batch(NamedTuple):
     """The probabilities of the policy that took them, 0 where one was unavailable."""
     returns: Float[NDArray[Any], " B"]
     """The return of each step."""
-    baselines: Float[NDArray[Any], "B K"]
+    baselines: Float[NDArray[Any], "B L"]
     """v and q-bar, one row per step."""
     advantage: Float[NDArray[Any], " B"]
     """Returns plus the weighted baselines."""

@@ -145,7 +145,7 @@ class EpisodeBuffer(BaseBuffer):
     def returns(
         self,
         values: Float[NDArray[Any], " B"] | None = None,
-        cut_values: Float[NDArray[Any], " C"] | None = None,
+        cut_values: Float[NDArray[Any], " M"] | None = None,
     ) -> Float[NDArray[np.float32], " B"]:
         """Return the returns of the steps that count.
 

@@ -286,7 +286,7 @@ def _product_weights(p: Float[Floats, "S G"]) -> Float[Floats, "S K"]:
 
 def _summed_by_subset(
     sets: Bool[Mask, "K A"], weights: Float[Floats, "S K"], possible: Bool[Mask, "S A"]
-) -> Float[Floats, "S L"]:
+) -> Float[Floats, "S _"]:
     """Add up the weights of sets that have the same possible actions."""
     bits = 1 << np.arange(possible.shape[1])
     number = (sets & possible[:, None]) @ bits

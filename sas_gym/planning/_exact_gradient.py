@@ -32,7 +32,7 @@ class Enumeration:
 
     weights: Float[Floats, "T S K A"]
     """Sum over time of gamma^t times the probability of each case."""
-    score: Float[Floats, "S K A D"]
+    score: Float[Floats, "S K A P"]
     """Gradient of log pi by the parameters."""
     probs: Float[Floats, "S K A"]
     """The policy pi."""
@@ -81,14 +81,14 @@ def masked_softmax(
     return probs
 
 
-def policy_gradient(cases: Enumeration) -> Float[Floats, " D"]:
+def policy_gradient(cases: Enumeration) -> Float[Floats, " P"]:
     """Gradient of J by Lemma 1 of Chandak et al. (2020)."""
     weighted = (cases.weights * cases.q_values[:, :, None]).sum(axis=0)
     gradient: Floats = np.einsum("ska,skad->d", weighted, cases.score)
     return gradient
 
 
-def fisher_matrix(cases: Enumeration) -> Float[Floats, "D D"]:
+def fisher_matrix(cases: Enumeration) -> Float[Floats, "P P"]:
     """Fisher matrix by Property 1 of Chandak et al. (2020)."""
     weights = cases.weights.sum(axis=0)
     score = cases.score.reshape(weights.size, -1)
@@ -96,7 +96,7 @@ def fisher_matrix(cases: Enumeration) -> Float[Floats, "D D"]:
     return fisher
 
 
-def natural_gradient(cases: Enumeration) -> Float[Floats, " D"]:
+def natural_gradient(cases: Enumeration) -> Float[Floats, " P"]:
     """Shortest of the natural gradients.
 
     The Fisher matrix is singular: to raise all logits of a state changes no policy. The

@@ -167,7 +167,7 @@ class Maze(Task):
 
     def _path(
         self, state: States, action: Actions, rng: Generator
-    ) -> Float[Floats, "2 N P"]:
+    ) -> Float[Floats, "2 N T"]:
         """Return the points before and after each micro-step, as if nothing stopped."""
         draws = rng.random((3, self.num_micro_steps, len(state)))
         is_random, push = draws[0] < self._noise, draws[1:].reshape(-1, len(state), 2)

@@ -181,12 +181,12 @@ class Recommender(Task):
         next_state = self.drift(state, action, bought)
         return next_state, reward, next_state[:, -1] == 0
 
-    def observe(self, state: States) -> Float32[NDArray[Any], "N K"]:
+    def observe(self, state: States) -> Float32[NDArray[Any], "N X"]:
         """Return the context in single precision."""
         return state.astype(np.float32)
 
     def purchase_probability(
-        self, state: Float[NDArray[Any], "N K"], product: Int[Ints, " N"] | None = None
+        self, state: Float[NDArray[Any], "N X"], product: Int[Ints, " N"] | None = None
     ) -> Float[NDArray[Any], "N *A"]:
         """Return the probability that a product is bought if it is recommended.
 
@@ -205,7 +205,7 @@ class Recommender(Task):
         return probability
 
     def expected_profit(
-        self, state: Float[NDArray[Any], "N K"]
+        self, state: Float[NDArray[Any], "N X"]
     ) -> Float[NDArray[Any], "N A"]:
         """Return the mean profit of recommending each product now.
 
@@ -227,8 +227,8 @@ class Recommender(Task):
         return np.concatenate([numbers, is_topic, is_complement], axis=1)
 
     def drift(
-        self, state: Float[NDArray[Any], "*#N K"], product: ArrayLike, bought: ArrayLike
-    ) -> Float[NDArray[Any], "*N K"]:
+        self, state: Float[NDArray[Any], "*#N X"], product: ArrayLike, bought: ArrayLike
+    ) -> Float[NDArray[Any], "*N X"]:
         """Return the contexts to which recommendations lead: a deterministic function.
 
         The arguments are broadcast: `drift(state[:, None], np.arange(A), True)` is

@@ -238,9 +238,9 @@ class Routing(Task):
 
 
 def can_reach(
-    targets: Int[Ints, " K"],
-    tail: Int[Ints, " M"],
-    head: Int[Ints, " M"],
+    targets: Int[Ints, " _"],
+    tail: Int[Ints, " E"],
+    head: Int[Ints, " E"],
     num_nodes: int,
 ) -> Bool[Mask, " S"]:
     """Return from which nodes of a directed graph some target can be reached.
@@ -271,8 +271,8 @@ def can_reach(
 
 
 def _columns(
-    tails: Int[Ints, " M"], num_nodes: int
-) -> tuple[Int[Ints, " M"], Int[Ints, " M"]]:
+    tails: Int[Ints, " E"], num_nodes: int
+) -> tuple[Int[Ints, " E"], Int[Ints, " E"]]:
     """Sort roads by their tail, and number those of one tail from 0."""
     order = np.argsort(tails, kind="stable")
     first = np.searchsorted(tails[order], np.arange(num_nodes))

@@ -104,10 +104,10 @@ class MazeGrid:
     def _sampled_rows(
         self,
         states: Float[Floats, "S 2"],
-        pair: Int[Ints, " P"],
+        pair: Int[Ints, " B"],
         num_samples: int,
         rng: np.random.Generator,
-    ) -> tuple[sparse.csr_array, Float[Floats, " P"]]:
+    ) -> tuple[sparse.csr_array, Float[Floats, " B"]]:
         """Return weights of next states and probabilities of arrival of some pairs."""
         state, action = np.divmod(np.repeat(pair, num_samples), self.maze.num_actions)
         position, _, arrived = self.maze.transition(states[state], action, rng)
@@ -144,7 +144,7 @@ class GridPolicy:
 
 
 def _with_terminal_state(
-    matrix: sparse.csr_array, arrival: Float[Floats, " P"], num_actions: int
+    matrix: sparse.csr_array, arrival: Float[Floats, " B"], num_actions: int
 ) -> sparse.csr_array:
     """Add a last state, which is never left, to the transitions of all pairs."""
     column = sparse.csr_array(arrival[:, None])
