@@ -170,15 +170,15 @@ def test_unknown_autoreset_mode_is_refused():
 
 
 @pytest.mark.parametrize(
-    ("module", "missing", "extra"),
+    ("statement", "missing", "extra"),
     [
-        ("sas_agents", "stable_baselines3", "agents"),
-        ("sas_agents", "torch", "agents"),
-        ("sas_gym.planning", "scipy", "planning"),
+        ("from sas_agents import SASPG", "stable_baselines3", "agents"),
+        ("from sas_agents import make_vec_env", "torch", "agents"),
+        ("import sas_gym.planning", "scipy", "planning"),
     ],
 )
-def test_missing_extra_is_named(module, missing, extra):
-    code = f"import sys; sys.modules[{missing!r}] = None; import {module}"
+def test_missing_extra_is_named(statement, missing, extra):
+    code = f"import sys; sys.modules[{missing!r}] = None; {statement}"
     result = subprocess.run(
         [sys.executable, "-c", code],
         capture_output=True,
