@@ -18,7 +18,9 @@ LAYERS = {
         ["rendering"],
         ["envs"],
         ["_wrappers", "_evaluation"],
+        ["rules"],
         ["_env_checker", "_registration", "planning"],
+        ["_catalogue"],
     ],
     "sas_agents": [
         ["maths", "vec_env"],

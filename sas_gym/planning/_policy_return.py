@@ -149,7 +149,8 @@ def checked_probs(
             f"to 1: it returned {answer[row].tolist()} where the actions "
             f"{np.flatnonzero(mask[row]).tolist()} are available"
         )
-    return probs / total[:, None]
+    normalized: Floats = probs / total[:, None]
+    return normalized
 
 
 def _pairs(mdp: TabularSASMDP, max_pairs: int) -> Iterator[_Pairs]:

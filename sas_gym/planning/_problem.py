@@ -33,6 +33,7 @@ class Problem:
             problem = gym.make(problem)
         self.mask_in_observation = True
         self._env: SASEnv | SASVectorEnv | None = None
+        self.action_sets: ActionSets
         if isinstance(problem, Task):
             self.task, self.action_sets = problem, problem.action_sets
             self.max_episode_steps = getattr(problem, "horizon", None)
@@ -46,7 +47,7 @@ class Problem:
             )
         self._env = inner
         self.task = inner.task
-        self.action_sets: ActionSets = inner.action_sets
+        self.action_sets = inner.action_sets
         space = getattr(problem, "single_observation_space", problem.observation_space)
         self.mask_in_observation = MASK_KEY in getattr(space, "spaces", {})
         self.max_episode_steps = _limit(problem, inner)

@@ -34,7 +34,7 @@ def _action_values(task: Routing) -> Float[Floats, "S A"]:
     best = np.full(len(task.labels), -np.inf)
     best[task.goal] = 0.0
     for _ in range(len(best)):
-        values = reward + best[task.successor]
+        values: Floats = reward + best[task.successor]
         better = values.max(axis=1)
         better[task.goal] = 0.0
         if np.array_equal(better, best):

@@ -52,7 +52,8 @@ class Rule:
         # The least finite number, so that an action of preference -inf can be taken.
         least = np.finfo(np.float64).min
         ranked = np.where(mask, np.maximum(preferences, least), -np.inf)
-        return ranked.argmax(axis=1)
+        chosen: NDArray[np.intp] = ranked.argmax(axis=1)
+        return chosen
 
     def predict(
         self,

@@ -38,9 +38,10 @@ IS_AS_ITS_NAME_SAYS: dict[str, Any] = {
     ("spec", "level"), [case for case in LEVELS if case[1] is not None]
 )
 def test_level_is_as_its_name_says(spec, level):
-    for env in (gym.make(spec.id, level=level), gym.make_vec(spec.id, 2, level=level)):
-        task: Any = env.unwrapped.task
-        assert IS_AS_ITS_NAME_SAYS[level](task)
+    envs: list[Any] = [gym.make(spec.id, level=level)]
+    envs.append(gym.make_vec(spec.id, 2, level=level))
+    for env in envs:
+        assert IS_AS_ITS_NAME_SAYS[level](env.unwrapped.task)
         env.reset(seed=0)
 
 
@@ -59,7 +60,8 @@ def test_given_availability_overrides_the_levels_action_sets():
     env = sas_gym.SASEnv("sas_gym:ThetaTwoTheta", level="own", levels=levels)
     assert env.action_sets.availability.tolist() == [1.0, 0.5]  # type: ignore[attr-defined]
     options: dict[str, Any] = {"level": "own", "levels": levels}
-    for given in ({"availability": 0.3}, {"action_sets": 0.3}):
+    for name in ("availability", "action_sets"):
+        given: dict[str, Any] = {name: 0.3}
         env = sas_gym.SASEnv("sas_gym:ThetaTwoTheta", **options, **given)
         assert (env.action_sets.availability == 0.3).all()  # type: ignore[attr-defined]
 

@@ -45,7 +45,7 @@ def test_rule_plays_in_evaluate_policy():
     env = make_vec_env("SAS/SanFrancisco-v0", n_envs=4, seed=0)
     rule: Any = rules.shortest_path(gym.make("SAS/SanFrancisco-v0").unwrapped.task)  # type: ignore[attr-defined]
     mean, _ = evaluate_policy(rule, env, 40)
-    assert mean > 8
+    assert np.mean(mean) > 8
 
 
 def test_ties_go_to_the_lower_number_and_minus_infinity_can_be_taken():
@@ -113,12 +113,10 @@ def test_myopic_takes_the_largest_expected_profit():
     context = task.reset(5, np.random.default_rng(0))
     mask = np.random.default_rng(1).random((5, 7)) < 0.5
     mask[:, 2] = True
+    worth = task.profit * task.appeal * context[:, task.topic]
     expected = [
-        max(
-            np.flatnonzero(row).tolist(),
-            key=lambda j, x=x: task.profit[j] * task.appeal[j] * x[task.topic[j]],
-        )
-        for x, row in zip(context, mask, strict=True)
+        max(np.flatnonzero(row).tolist(), key=values.__getitem__)
+        for values, row in zip(worth, mask, strict=True)
     ]
     assert rules.myopic(task)(context, mask).tolist() == expected
     profit = np.where(mask, task.profit, -1).argmax(axis=1)

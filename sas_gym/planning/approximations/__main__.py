@@ -96,8 +96,7 @@ def maze_returns() -> Iterator[tuple[float, Reference]]:
         env = SASVectorEnv(Maze(availability), NUM_ENVS, max_episode_steps=MAZE_STEPS)
         played, noise = mean_return(env, GridPolicy(grids[1], solution))
         error = max(abs(optimal - rough), abs(optimal - played) + 2 * noise)
-        random = mean_return(env, RandomPolicy(SEED))
-        yield availability, Reference(optimal, error, *random, *best_rule(env))
+        yield availability, reference(env, optimal, error)
 
 
 def recommender_returns() -> Iterator[tuple[float, Reference]]:
@@ -117,14 +116,17 @@ def recommender_returns() -> Iterator[tuple[float, Reference]]:
         optimal = (lower.mean() + highest) / 2
         error = abs(highest - lower.mean()) / 2 + 2 * noise
         env = SASVectorEnv(task, NUM_ENVS)
-        random = mean_return(env, RandomPolicy(SEED))
-        yield availability, Reference(optimal, error, *random, *best_rule(env))
+        yield availability, reference(env, optimal, error)
 
 
-def best_rule(env: SASVectorEnv) -> tuple[str, float, float]:
-    """Play the rules; return the name of the best, its mean return and the error."""
+def reference(env: SASVectorEnv, optimal: float, error: float) -> Reference:
+    """Play at random and by the rules, and put the best rule beside the optimum."""
+    random, random_error = mean_return(env, RandomPolicy(SEED))
     played = [(rule.name, *mean_return(env, rule)) for rule in rules_of(env.task)]
-    return max(played, key=lambda each: each[1])
+    rule, rule_return, rule_error = max(played, key=lambda each: each[1])
+    return Reference(
+        optimal, error, random, random_error, rule, rule_return, rule_error
+    )
 
 
 def mean_return(env: SASVectorEnv, policy: Policy) -> tuple[float, float]:
