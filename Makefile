@@ -17,10 +17,11 @@ run: $(VENV)/installed
 	$(BIN)/sas-study table $(PART) --csv results/ours.csv.gz
 	$(BIN)/sas-study plot $(PART) --figure learning_curves --output results/figures
 
-# The tables and the figure of README.md and of examples/paper/README.md, from the
-# results in examples/paper/results: nothing is trained.
+# The tables of docs/results.md and of examples/paper/README.md and the README's figure,
+# from the results in the repository: nothing is trained.
 pages: $(VENV)/installed
 	$(BIN)/python examples/paper/tables.py
+	$(BIN)/python -m examples.paper.results_page
 	$(BIN)/sas-study plot ours $(AGENTS) --folder examples/paper/results/ours.csv.gz \
 		--figure learning_curves --output examples/pictures
 

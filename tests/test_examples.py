@@ -55,11 +55,12 @@ def test_tour_runs_to_its_end_and_writes_into_results(tmp_path: Path):
 
 
 def test_every_program_is_run_by_a_test():
-    """`store_outputs.py` runs the notebooks, and so does `make notebooks`."""
+    """Of the others one runs the notebooks, and one has a test file of its own."""
     programs = {str(path.relative_to(EXAMPLES)) for path in EXAMPLES.rglob("*.py")}
     code = Path(__file__).read_text()
     run = set(re.findall(r'run_program\(\s*"([\w/]+\.py)"', code))
-    assert programs - run == {"store_outputs.py"}
+    others = {"store_outputs.py", "paper/results_page.py", "paper/__init__.py"}
+    assert programs - run == others
 
 
 def test_dispatch_keeps_the_contract():
@@ -135,11 +136,11 @@ def made_up_results(study: str) -> pd.DataFrame:
 def test_page_of_the_paper_is_filled_from_results(tmp_path: Path):
     """Every table has its place, with the numbers of the files or how to get them."""
     page = tables.PAGE.read_text()
-    unfilled = tables.filled(page, tables.PAGE_TABLES, tmp_path)
+    unfilled = tables.filled(page, tables.TABLES, tmp_path)
     assert unfilled.count("Not run yet: `sas-study run") == 18
     for study in STUDIES:
         made_up_results(study).to_csv(tmp_path / f"{study}.csv.gz", index=False)
-    filled = tables.filled(page, tables.PAGE_TABLES, tmp_path)
+    filled = tables.filled(page, tables.TABLES, tmp_path)
     assert "Not run yet" not in filled
     maze = "| `SAS/Maze-v0` | 0.2 |"
     assert f"{maze} 11.00 ± 1.00 | 11.00 ± 1.00 | 9.000 ± 1.000 | 20.00 | 3 |" in filled
@@ -149,35 +150,15 @@ def test_page_of_the_paper_is_filled_from_results(tmp_path: Path):
     assert "| SASPG | 12 | 36 | 0.5385 | [" in filled
     assert "| `SAS/Maze-v0` | SASPG | 50 | never | never | never |" in filled
     assert filled.count("| PerEpisode(0.7) | [") == 2
-    assert tables.filled(filled, tables.PAGE_TABLES, tmp_path) == filled
+    assert tables.filled(filled, tables.TABLES, tmp_path) == filled
 
 
-def test_summary_has_an_interval_of_seeds_and_episodes(tmp_path: Path):
-    """By hand: returns 10, 11, 12 on a scale of 19.5, episodes' standard error 0.3.
-
-    The standard error is sqrt(1/3 + 0.09) / 19.5, and t has 2 degrees of freedom.
-    """
-    made_up_results("ours").to_csv(tmp_path / "ours.csv.gz", index=False)
-    page = "<!-- table: results -->\n<!-- end -->"
-    filled = tables.filled(page, tables.README_TABLES, tmp_path)
-    margin = 4.302653 * (1 / 3 + 0.09) ** 0.5 / 19.5
-    interval = f"[{10.5 / 19.5 - margin:.3f}, {10.5 / 19.5 + margin:.3f}]"
-    row = f"| `SAS/Maze-v0` | SASPG | 11.00 ± 1.00 | - | 20.00 | 0.538 {interval} | 3 |"
-    assert row in filled
-    assert "| `SAS/Maze-v0` | SASQ | - | 9.000 ± 1.000 | 20.00 |" in filled
-
-
-def test_pages_show_the_committed_results(tmp_path: Path):
-    """The program changes no page: the numbers are those of the files."""
-    copies = {"--readme": tables.README, "--page": tables.PAGE}
-    arguments = []
-    for option, page in copies.items():
-        copy = tmp_path / f"{option}.md"
-        copy.write_text(page.read_text())
-        arguments += [option, str(copy)]
-    run_program("paper/tables.py", *arguments, folder=tmp_path)
-    for option, page in copies.items():
-        assert (tmp_path / f"{option}.md").read_text() == page.read_text()
+def test_page_of_the_paper_shows_the_committed_results(tmp_path: Path):
+    """The program changes nothing: the page's numbers are those of the files."""
+    copy = tmp_path / "page.md"
+    copy.write_text(tables.PAGE.read_text())
+    run_program("paper/tables.py", "--page", str(copy), folder=tmp_path)
+    assert copy.read_text() == tables.PAGE.read_text()
 
 
 def test_page_of_the_paper_takes_a_part_of_a_study(tmp_path: Path):
@@ -186,6 +167,6 @@ def test_page_of_the_paper_takes_a_part_of_a_study(tmp_path: Path):
     results = made_up_results("paper")
     part = results[results.label != "SASQ"].groupby(["variant", "label"]).head(3)
     part.to_csv(tmp_path / "paper.csv.gz", index=False)
-    filled = tables.filled(page, tables.PAGE_TABLES, tmp_path)
+    filled = tables.filled(page, tables.TABLES, tmp_path)
     assert "10.00 ± nan" not in filled
     assert "| `SAS/SanFrancisco-v0` | 0.2 | 10.00 | 10.00 | 20.00 | 1 |" in filled

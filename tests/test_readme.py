@@ -1,10 +1,14 @@
 """The README's code runs as it is, and the files it names exist."""
 
 import re
+import tomllib
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
+PAGES = ["README.md", "docs/agents.md", "docs/results.md", "examples/paper/README.md"]
 
 
 def test_readme_code_runs():
@@ -16,17 +20,43 @@ def test_readme_code_runs():
     exec(code.replace("100_000", "4_096"), {})
 
 
-def test_readme_links_exist():
+@pytest.mark.parametrize("page", PAGES)
+def test_links_exist(page):
     """Every link and picture that is not a web address is a file of this repository."""
-    targets = re.findall(r"\]\(([^):]+)\)", README)
+    path = ROOT / page
+    targets = re.findall(r"\]\(([^):#]+)(?:#[^)]*)?\)", path.read_text())
     assert targets
     for target in targets:
-        assert (ROOT / target).exists(), target
+        assert (path.parent / target).exists(), target
 
 
-def test_named_paths_exist():
-    """Every path of a package or of the tests that the page names in code exists."""
-    paths = re.findall(r"`((?:sas_gym|sas_agents|tests|examples)/[\w./]*)`", README)
-    assert paths
+@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md"])
+def test_named_paths_exist(page):
+    """Every path of a package or of the tests that a page names in code exists."""
+    text = (ROOT / page).read_text()
+    folders = "sas_gym|sas_agents|tests|examples|benchmarks|docs"
+    paths = re.findall(rf"`((?:{folders})/[\w./]*)`", text)
     for path in paths:
         assert (ROOT / path).exists(), path
+
+
+def test_extra_for_everything_has_every_package():
+    """`[all]` installs what each extra for users installs, and the README names it."""
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"][
+        "optional-dependencies"
+    ]
+
+    def packages(extra: str) -> set[str]:
+        found = set()
+        for requirement in extras[extra]:
+            name, _, inner = requirement.partition("[")
+            if name == "sas-gym":
+                for other in inner.rstrip("]").split(","):
+                    found |= packages(other)
+            else:
+                found.add(requirement)
+        return found
+
+    for extra in extras.keys() - {"all", "dev"}:
+        assert packages(extra) <= packages("all"), extra
+    assert 'pip install ".[all]"' in README

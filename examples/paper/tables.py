@@ -1,10 +1,10 @@
-"""The tables of the pages, from the results of the studies.
+"""The tables of this folder's page, from the results of the studies.
 
     python examples/paper/tables.py
 
 It reads `examples/paper/results/STUDY.csv.gz`, as `sas-study table STUDY --csv` writes
-it, and replaces the tables in the repository's `README.md` and in the page of this
-folder. Each table stands between two comments, of which the first has its name.
+it, and replaces the tables in `examples/paper/README.md`. Each table stands between two
+comments, of which the first has its name.
 """
 
 from argparse import ArgumentParser
@@ -14,17 +14,13 @@ from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
-from scipy import stats
 
 from sas_agents.study.statistics import aggregate_table, efficiency_table, final_rows
 
 HERE = Path(__file__).parent
-README = HERE.parents[1] / "README.md"
 PAGE = HERE / "README.md"
 TASK = ["environment", "variant"]
 SHARE = "train/gradient_variance", "train/gradient_variance_without_baselines"
-ACTS = {"SASPG": "sampled", "SASNPG": "sampled", "SASQ": "greedy"}
-"""Our agents, and how the studies evaluate them."""
 RNG_SEED = 0
 Rows = list[dict[str, object]]
 
@@ -58,39 +54,6 @@ def final_returns(
     for _, group in final_rows(results).groupby(TASK, sort=False):
         by_label = group.groupby("label").mean_return
         yield of_task(group), {label: runs.to_numpy() for label, runs in by_label}
-
-
-def summary(results: pd.DataFrame) -> Rows:
-    """Return the final returns of our agents at availability 0.8, with intervals.
-
-    An interval covers the seeds and the evaluation episodes. All seeds share these
-    episodes, so that their standard error does not shrink with the number of seeds.
-    """
-    final = final_rows(results)
-    shown = final[(final.variant == "0.8") & final.label.isin(list(ACTS))]
-    rows = []
-    for (environment, label), group in shown.groupby(
-        ["environment", "label"], sort=False
-    ):
-        optimum, random = group.optimal.iloc[0], group.random.iloc[0]
-        count, score = len(group), group.score.mean()
-        luck = group.standard_error.mean() / (optimum - random)
-        error = np.sqrt(group.score.var(ddof=1) / count + luck**2)
-        margin = stats.t.ppf(0.975, count - 1) * error
-        rows.append(
-            {
-                "environment": f"`{environment}`",
-                "agent": label,
-                "sampled": "-",
-                "greedy": "-",
-                ACTS[label]: spread(group.mean_return),
-                "optimum": f"{optimum:.{2 if optimum >= 10 else 3}f}",
-                "normalized, 95 % interval": f"{score:.3f} "
-                f"[{score - margin:.3f}, {score + margin:.3f}]",
-                "seeds": count,
-            }
-        )
-    return rows
 
 
 def returns(results: pd.DataFrame) -> Rows:
@@ -307,8 +270,7 @@ def efficiency(results: pd.DataFrame) -> Rows:
     ]
 
 
-README_TABLES = {"results": Table("ours", summary)}
-PAGE_TABLES = {
+TABLES = {
     "returns, ours": Table("ours", returns),
     "returns, paper": Table("paper", returns),
     "untrained": Table("ours", untrained),
@@ -345,16 +307,14 @@ def filled(page: str, tables: Mapping[str, Table], folder: Path) -> str:
 
     Args:
         page: The text of the page.
-        tables: The tables of the page, by the name in the comment before each.
-        folder: Folder with the results.
+        tables: Its tables, by the name in the comment before each.
+        folder: Folder with the results: a CSV file per study, compressed or not.
     """
     for name, table in tables.items():
-        path = folder / f"{table.study}.csv.gz"
+        path = next(folder.glob(f"{table.study}.csv*"), None)
         text = f"Not run yet: `sas-study run {table.study}`."
-        if path.exists():
-            frame = pd.read_csv(path, dtype={"variant": str}, keep_default_na=True)
-            frame["variant"] = frame.variant.fillna("")
-            text = markdown(table.make(frame))
+        if path is not None:
+            text = markdown(table.make(read_results(path)))
         start, end = f"<!-- table: {name} -->\n", "<!-- end -->"
         before, found, rest = page.partition(start)
         _, closed, after = rest.partition(end)
@@ -364,19 +324,23 @@ def filled(page: str, tables: Mapping[str, Table], folder: Path) -> str:
     return page
 
 
+def read_results(path: Path) -> pd.DataFrame:
+    """Read a file of results, in which an environment may have no variant."""
+    frame = pd.read_csv(path, dtype={"variant": str})
+    if "variant" in frame:
+        frame["variant"] = frame.variant.fillna("")
+    return frame
+
+
 def main() -> None:
-    """Fill the pages."""
-    parser = ArgumentParser(description="Fill the tables of the pages.")
+    """Fill the page."""
+    parser = ArgumentParser(description="Fill the tables of this folder's page.")
     parser.add_argument("--results", type=Path, default=HERE / "results")
-    parser.add_argument("--readme", type=Path, default=README)
     parser.add_argument("--page", type=Path, default=PAGE)
     arguments = parser.parse_args()
-    for path, tables in (
-        (arguments.readme, README_TABLES),
-        (arguments.page, PAGE_TABLES),
-    ):
-        path.write_text(filled(path.read_text(), tables, arguments.results))
-        print(f"filled {path}")
+    page = arguments.page
+    page.write_text(filled(page.read_text(), TABLES, arguments.results))
+    print(f"filled {page}")
 
 
 if __name__ == "__main__":
