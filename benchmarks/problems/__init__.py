@@ -25,7 +25,7 @@ PROBLEMS = {
 }
 """Ids, by the names that the benchmark prints."""
 
-# Steps of an episode; without a number it ends by itself. An episode of the job shop has
+# Steps of an episode, without a number until it ends by itself; the job shop has
 # a step for each operation.
 _LIMITS = {
     "Towing": 100,
