@@ -25,8 +25,8 @@ PROBLEMS = {
 }
 """Ids, by the names that the benchmark prints."""
 
-# Steps of an episode; without a number it ends by itself. The job shop has as many
-# steps as operations.
+# Steps of an episode, without a number until it ends by itself; the job shop has
+# a step for each operation.
 _LIMITS = {
     "Towing": 100,
     "Wholesale": 120,

@@ -1,0 +1,1 @@
+"""Agents on masked problems: the problems, the runs, and their tables."""

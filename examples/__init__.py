@@ -1,0 +1,1 @@
+"""Programs and notebooks that show the packages in use."""
