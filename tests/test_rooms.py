@@ -21,6 +21,7 @@ LAYERS = {
         ["_env_checker", "_registration", "planning"],
     ],
     "sas_agents": [
+        ["_fast"],
         ["maths", "vec_env"],
         ["models"],
         ["base"],
