@@ -157,8 +157,8 @@ def array_features(
     `None` where only torch can compute it. A subclass may compute something else.
     """
     kind = type(features)
-    if kind is CombinedExtractor and isinstance(space, spaces.Dict):
-        return _combined_rows(space)
+    if isinstance(features, CombinedExtractor) and kind is CombinedExtractor:
+        return _combined_rows(list(features.extractors), space)
     if kind in (OneHot, Identity, FlattenExtractor):
         return _flat_rows(space)
     if isinstance(features, FourierBasis) and kind is FourierBasis:
@@ -183,9 +183,10 @@ def _one_hot(size: int, values: NDArray[Any]) -> NDArray[np.float32]:
     return rows
 
 
-def _combined_rows(space: spaces.Dict) -> ArrayFunction | None:
+def _combined_rows(keys: list[str], space: gym.Space[Any]) -> ArrayFunction | None:
     """Return the function from dicts to the flat rows of their entries, joined."""
-    functions = {key: _flat_rows(part) for key, part in space.spaces.items()}
+    assert isinstance(space, spaces.Dict)  # or the extractor could not have been made
+    functions = {key: _flat_rows(space[key]) for key in keys}
     known = {key: rows for key, rows in functions.items() if rows is not None}
     if len(known) < len(functions):
         return None
