@@ -102,7 +102,7 @@ class SASQ(MaskedExploration, DQN):
         normalize: Whether q is measured in units of the targets' size.
     """
 
-    behaviour_version: ClassVar[int] = 1
+    behaviour_version: ClassVar[int] = 2
     policy_aliases: ClassVar[dict[str, type[BasePolicy]]] = {
         "LinearPolicy": LinearQPolicy,
         "MlpPolicy": SASQPolicy,

@@ -1,6 +1,7 @@
 """Observations are encoded once, by NumPy as by torch."""
 
 import copy
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,11 +17,14 @@ from sas_agents.models._inputs import Dense, Encoder, Indices, Tensors
 from sas_gym.masks import MASK_KEY, masked_space
 
 IMAGE = spaces.Box(0, 255, (36, 36, 1), np.uint8)
+PAIR = spaces.MultiDiscrete([2, 3])
 SMALL = spaces.Dict(
     place=spaces.Box(-1, 1, (2, 3), np.float64),
     room=spaces.Discrete(3),
     doors=spaces.MultiBinary(2),
 )
+WITH_PAIR = spaces.Dict({"pair": PAIR, **SMALL.spaces})
+WITH_IMAGE = spaces.Dict({"image": IMAGE, **SMALL.spaces})
 CASES = [
     (spaces.Discrete(5), OneHot, Indices),
     (spaces.Discrete(5), FlattenExtractor, Indices),
@@ -29,10 +33,10 @@ CASES = [
     (spaces.Box(-9, 9, (3,), np.int16), Identity, Dense),
     (spaces.Box(-9, 9, (3, 2), np.float64), FlattenExtractor, Dense),
     (spaces.MultiBinary(4), Identity, Dense),
-    (spaces.MultiDiscrete([2, 3]), FlattenExtractor, Dense),
+    (PAIR, FlattenExtractor, Dense),
     (IMAGE, FlattenExtractor, Dense),
     (SMALL, CombinedExtractor, Dense),
-    (spaces.Dict(pair=spaces.MultiDiscrete([2, 3]), **SMALL), CombinedExtractor, Dense),
+    (WITH_PAIR, CombinedExtractor, Dense),
 ]
 
 
@@ -52,7 +56,7 @@ def test_inputs_equal_stable_baselines3s_features(space, extractor, kind):
     masked, obs = masked_space(space, 4), observations(space)
     features = extractor(space)
     encoder = Encoder(masked, features)
-    tensors = obs_as_tensor(obs, th.device("cpu"))
+    tensors: Any = obs_as_tensor(obs, th.device("cpu"))
     bare = {key: value for key, value in tensors.items() if key != MASK_KEY}
     given = bare.get("observation", bare)
     expected = features(preprocess_obs(given, bare_space(masked))).numpy()
@@ -67,11 +71,11 @@ def test_inputs_equal_stable_baselines3s_features(space, extractor, kind):
     np.testing.assert_allclose(encoder.encode(obs).values, by_torch, atol=1e-5)
 
 
-@pytest.mark.parametrize("space", [IMAGE, SMALL, spaces.Dict(image=IMAGE, **SMALL)])
+@pytest.mark.parametrize("space", [IMAGE, SMALL, WITH_IMAGE])
 def test_observations_of_learned_features_are_preprocessed(space):
     masked, obs = masked_space(space, 4), observations(space)
     encoder = Encoder(masked, None)
-    tensors = obs_as_tensor(obs, th.device("cpu"))
+    tensors: Any = obs_as_tensor(obs, th.device("cpu"))
     encoded = encoder.encode(obs)
     assert isinstance(encoded, Tensors)
     bare = {key: value for key, value in tensors.items() if key != MASK_KEY}
