@@ -75,24 +75,35 @@ TESTS: dict[str, list[str]] = {
     "sas_gym/planning/approximations/_maze.py": APPROXIMATIONS,
     "sas_gym/planning/approximations/_recommender.py": APPROXIMATIONS,
     "sas_agents/maths/_masked_ops.py": [
-        f"{AGENTS}/test_softmax.py",
-        f"{AGENTS}/test_masked_ops.py",
+        f"{AGENTS}/maths/test_softmax.py",
+        f"{AGENTS}/maths/test_masked_ops.py",
     ],
     "sas_agents/maths/_estimators.py": [
-        f"{AGENTS}/test_softmax.py",
-        f"{AGENTS}/test_estimators.py",
-        f"{AGENTS}/test_known_answers.py",
-        f"{AGENTS}/test_sas_q.py",
+        f"{AGENTS}/maths/test_softmax.py",
+        f"{AGENTS}/maths/test_estimators.py",
+        f"{AGENTS}/base/test_known_answers.py",
+        f"{AGENTS}/q_learning/test_sas_q.py",
     ],
-    "sas_agents/models/_networks.py": [
-        f"{AGENTS}/test_networks.py",
-        f"{AGENTS}/test_policies.py",
-        f"{AGENTS}/test_errors.py",
-        f"{AGENTS}/test_spaces.py",
+    "sas_agents/models/_inputs.py": [
+        f"{AGENTS}/models/test_tangents.py",
+        f"{AGENTS}/models/test_encoder.py",
+        f"{AGENTS}/models/test_fits.py",
     ],
-    "sas_agents/models/_optimizers.py": [
-        f"{AGENTS}/test_optimizers.py",
-        f"{AGENTS}/test_critics.py",
+    "sas_agents/models/_model.py": [
+        f"{AGENTS}/models/test_tangents.py",
+        f"{AGENTS}/models/test_fits.py",
+    ],
+    "sas_agents/models/_mlp.py": [
+        f"{AGENTS}/models/test_tangents.py",
+        f"{AGENTS}/models/test_fits.py",
+        f"{AGENTS}/policy_gradient/test_policies.py",
+        f"{AGENTS}/base/test_errors.py",
+        f"{AGENTS}/base/test_spaces.py",
+    ],
+    "sas_agents/_fast.py": [
+        f"{AGENTS}/test_fast.py",
+        f"{AGENTS}/maths/test_softmax.py",
+        f"{AGENTS}/models/test_fits.py",
     ],
 }
 # Survivors that are no faults, by file and by what becomes of a line, and why.

@@ -23,6 +23,7 @@ LAYERS = {
         ["_catalogue"],
     ],
     "sas_agents": [
+        ["_fast"],
         ["maths", "vec_env"],
         ["models"],
         ["base"],

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from io import BufferedIOBase
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import torch as th
@@ -16,7 +16,7 @@ from stable_baselines3.common.utils import obs_as_tensor
 from sas_agents.base._algorithm import MaskedAlgorithm
 from sas_agents.base._replay_buffer import FastDictReplayBuffer
 from sas_agents.base._saving import whole_file
-from sas_agents.models._features import TensorObs
+from sas_agents.models._features import ArrayObs
 from sas_agents.vec_env._infos import EnvInfos
 from sas_gym.masks import MASK_KEY, sample_actions
 
@@ -67,13 +67,14 @@ class MaskedExploration(MaskedAlgorithm, OffPolicyAlgorithm):
         explores = self._explores(len(masks), 1.0 if warm_up else self.exploration_rate)
         actions = self._random_actions(masks)
         if not explores.all():
-            obs = cast("TensorObs", obs_as_tensor(self._last_obs, self.device))
-            actions = np.where(explores, actions, self._greedy_actions(obs))
+            greedy = self._greedy_actions(self._last_obs)
+            actions = np.where(explores, actions, greedy)
         return actions, actions
 
     @th.no_grad()
-    def _greedy_actions(self, obs: TensorObs) -> NDArray[np.intp]:
-        actions: NDArray[np.intp] = self.policy._predict(obs).cpu().numpy()
+    def _greedy_actions(self, obs: ArrayObs) -> NDArray[np.intp]:
+        tensors: Any = obs_as_tensor(obs, self.device)
+        actions: NDArray[np.intp] = self.policy._predict(tensors).cpu().numpy()
         return actions
 
     def _store_transition(

@@ -8,23 +8,20 @@ from stable_baselines3.common.buffers import DictReplayBuffer
 from stable_baselines3.common.type_aliases import DictReplayBufferSamples
 from stable_baselines3.common.vec_env import VecNormalize
 
+from sas_agents._fast import take_steps
+
 
 class FastDictReplayBuffer(DictReplayBuffer):
-    """Stable-Baselines3's buffer, with the same samples in less than half of the time.
-
-    Steps and environments are one axis, along which `take` is far faster than indexing
-    by two arrays, and what it returns need not be copied again.
-    """
+    """Stable-Baselines3's buffer: the same samples, taken faster and copied once."""
 
     def _get_samples(  # type: ignore[override]  # as in SB3's buffer for dicts
         self, batch_inds: NDArray[Any], env: VecNormalize | None = None
     ) -> DictReplayBufferSamples:
         # The same draw as Stable-Baselines3's, from NumPy's global generator.
         env_indices = np.random.randint(0, high=self.n_envs, size=(len(batch_inds),))  # noqa: NPY002  # SB3 seeds this one
-        rows = batch_inds * self.n_envs + env_indices
 
         def take(array: NDArray[Any]) -> NDArray[Any]:
-            return array.reshape(-1, *array.shape[2:]).take(rows, axis=0)
+            return take_steps(array, batch_inds, env_indices)
 
         obs, next_obs = (
             self._normalize_obs({key: take(part) for key, part in parts.items()}, env)

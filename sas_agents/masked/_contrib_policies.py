@@ -12,11 +12,10 @@ from stable_baselines3.common.type_aliases import Schedule
 from torch import nn
 
 from sas_agents.masked._policies import MaskedDistribution, MaskedFeatures
-from sas_agents.maths._masked_ops import available_values
+from sas_agents.maths._masked_ops import available_values, mask_out
 from sas_agents.models._features import (
     FeaturesWithoutMask,
     TensorObs,
-    bare_space,
     check_one_network,
     image_features,
     linear_features,
@@ -83,14 +82,14 @@ class MaskedLstmPolicy(  # type: ignore[misc]  # SB3 widens `extract_features`
                 "actions: use MultiDiscrete([2, 2, ...])"
             )
         self.mask_in_features = mask_in_features
-        extractor = features_extractor_class
-        if extractor is None:
-            extractor = self.extractor_for(bare_space(observation_space))
+        extractor, net_arch = self.architecture(
+            observation_space, features_extractor_class, net_arch
+        )
         super().__init__(
             observation_space,
             action_space,
             lr_schedule,
-            self.net_arch_for(extractor) if net_arch is None else net_arch,
+            net_arch,
             activation_fn,
             ortho_init,
             use_sde,
@@ -144,7 +143,7 @@ class MaskedQuantileNetwork(FeaturesWithoutMask, QuantileNetwork):
         """Return the quantiles of every action, [B, Q, A]."""
         quantiles = super().forward(obs)
         lowest = th.finfo(quantiles.dtype).min
-        return quantiles.masked_fill(obs[MASK_KEY][:, None] == 0, lowest)
+        return mask_out(quantiles, obs[MASK_KEY][:, None], lowest)
 
     def _predict(  # type: ignore[override]  # observations are dicts here
         self, observation: TensorObs, deterministic: bool = True
@@ -186,15 +185,15 @@ class MaskedQRDQNPolicy(FeaturesWithoutMask, QRDQNPolicy):
         optimizer_kwargs: dict[str, Any] | None = None,
     ) -> None:
         check_one_network(net_arch)
-        extractor = features_extractor_class
-        if extractor is None:
-            extractor = self.extractor_for(bare_space(observation_space))
+        extractor, net_arch = self.architecture(
+            observation_space, features_extractor_class, net_arch
+        )
         super().__init__(
             observation_space,
             action_space,
             lr_schedule,
             n_quantiles,
-            self.net_arch_for(extractor) if net_arch is None else net_arch,
+            net_arch,
             activation_fn,
             extractor,
             features_extractor_kwargs,

@@ -14,10 +14,10 @@ from stable_baselines3.common.type_aliases import Schedule
 from torch import nn
 from torch.distributions import Categorical
 
+from sas_agents.maths._masked_ops import mask_out
 from sas_agents.models._features import (
     FeaturesWithoutMask,
     TensorObs,
-    bare_space,
     image_features,
     linear_features,
     multi_input_features,
@@ -48,8 +48,8 @@ def mask_logits(
     low = th.finfo(logits.dtype).min / 2
     if isinstance(action_space, spaces.MultiBinary):
         zero, one = action_mask.reshape(*logits.shape, 2).unbind(dim=-1)
-        return logits.masked_fill(one == 0, low).masked_fill(zero == 0, -low)
-    return logits.masked_fill(action_mask == 0, low)
+        return mask_out(mask_out(logits, one, low), zero, -low)
+    return mask_out(logits, action_mask, low)
 
 
 NOT_FINITE = (
@@ -215,14 +215,14 @@ class MaskedActorCriticPolicy(  # type: ignore[misc]  # SB3 widens `extract_feat
     ) -> None:
         mask_sizes(action_space)  # refuses continuous actions
         self.mask_in_features = mask_in_features
-        extractor = features_extractor_class
-        if extractor is None:
-            extractor = self.extractor_for(bare_space(observation_space))
+        extractor, net_arch = self.architecture(
+            observation_space, features_extractor_class, net_arch
+        )
         super().__init__(
             observation_space,
             action_space,
             lr_schedule,
-            self.net_arch_for(extractor) if net_arch is None else net_arch,
+            net_arch,
             activation_fn,
             ortho_init,
             use_sde,

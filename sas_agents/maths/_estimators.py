@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Float, Int
 
-from sas_agents.maths._masked_ops import row_dots, weighted_exponentials
+from sas_agents._fast import row_dots, weighted_exponentials
 from sas_gym._types import Array, NDArray
 
 
@@ -142,7 +142,7 @@ def clipped_gradient(
     actions: Int[NDArray[Any], " B"],
     advantage: Float[NDArray[Any], " B"],
     clip_range: float | None,
-) -> tuple[Float[NDArray[Any], "B A"], Float[NDArray[Any], " B"]]:
+) -> Float[NDArray[Any], "B A"]:
     """Gradient of the mean of -min(ratio A, clip(ratio) A) in the logits.
 
     The ratio is that of the new to the old probability of the action taken. Where it is
@@ -151,23 +151,21 @@ def clipped_gradient(
     et al., 2017).
 
     Args:
-        policy: The policy; its weights are used up.
+        policy: The policy.
         old_probs: The policy that played.
         actions: Actions taken.
         advantage: Their advantages.
         clip_range: How far the ratio may be from 1; None for any distance.
-
-    Returns:
-        Rows, and what to multiply each of them with.
     """
-    rows, totals, _ = policy
-    cells = np.arange(len(actions)) * rows.shape[1] + actions
-    ratio = rows.take(cells) / (totals * old_probs.take(cells))
-    factors = ratio * advantage / (totals * len(actions))
+    weights, totals, _ = policy
+    cells = np.arange(len(actions)), actions
+    ratio = weights[cells] / (totals * old_probs[cells])
+    factors = ratio * advantage / len(actions)
     if clip_range is not None:
         factors *= (ratio - 1) * np.sign(advantage) <= clip_range
-    rows.reshape(-1)[cells] -= totals
-    return rows, factors
+    gradient: NDArray[Any] = weights * (factors / totals)[:, None]
+    gradient[cells] -= factors
+    return gradient
 
 
 def root_mean_square(values: Float[NDArray[Any], "..."]) -> float:
@@ -230,3 +228,32 @@ def conjugate_gradients(
         before, size = size, np.vdot(residual, rest)
         direction = rest + size / before * direction
     return solution
+
+
+def damped_least_squares(
+    multiply: Callable[[NDArray[Any]], NDArray[Any]],
+    multiply_transposed: Callable[[NDArray[Any]], NDArray[Any]],
+    target: Float[NDArray[Any], " B"],
+    damping: float,
+    num_steps: int,
+    diagonal: Float[NDArray[Any], " P"] | None = None,
+) -> Float[NDArray[Any], " P"]:
+    """Minimise |target - J x|^2 + damping |x|^2 by conjugate gradients from 0.
+
+    Args:
+        multiply: Multiplies the matrix J with a vector.
+        multiply_transposed: Multiplies its transpose with a vector.
+        target: The target.
+        damping: Weight of the size of x.
+        num_steps: Largest number of steps.
+        diagonal: The diagonal of J'J, if the steps are to be scaled by it.
+    """
+
+    def product(vector: Array) -> Array:
+        return multiply_transposed(multiply(vector)) + damping * vector
+
+    if diagonal is not None:
+        diagonal = diagonal + damping
+    return conjugate_gradients(
+        product, multiply_transposed(target), num_steps, diagonal
+    )

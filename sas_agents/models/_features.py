@@ -11,7 +11,7 @@ import torch as th
 from gymnasium import spaces
 from numpy.typing import NDArray
 from stable_baselines3.common.policies import BaseModel
-from stable_baselines3.common.preprocessing import preprocess_obs
+from stable_baselines3.common.preprocessing import is_image_space, preprocess_obs
 from stable_baselines3.common.torch_layers import (
     BaseFeaturesExtractor,
     CombinedExtractor,
@@ -25,6 +25,7 @@ from sas_gym.masks import MASK_KEY
 
 ArrayObs = dict[str, NDArray[Any]]
 TensorObs = dict[str, th.Tensor]
+ArrayFunction = Callable[[Any], NDArray[Any]]
 
 # Layers whose output depends on other samples, or on chance.
 VARYING_LAYERS = (_BatchNorm, _DropoutNd)
@@ -78,6 +79,18 @@ class FourierBasis(BaseFeaturesExtractor):
         """Return one feature per frequency vector, for observations along rows."""
         return th.cos(((observations - self.low) / self.width) @ self.frequencies)
 
+    def array_function(self) -> ArrayFunction:
+        """Return `forward` as a function of arrays."""
+        buffers = self.low, self.width, self.frequencies
+        low, width, frequencies = (buffer.cpu().numpy() for buffer in buffers)
+
+        def features(rows: NDArray[Any]) -> NDArray[Any]:
+            scaled = (rows.astype(np.float32, copy=False) - low) / width
+            result: NDArray[Any] = np.cos(scaled @ frequencies)
+            return result
+
+        return features
+
 
 class OneHot(FlattenExtractor):
     """One feature per state, for a Discrete space.
@@ -129,36 +142,57 @@ def has_fixed_output(features: BaseFeaturesExtractor) -> bool:
     )
 
 
-def array_features(
-    features: BaseFeaturesExtractor, space: gym.Space[Any]
-) -> Callable[[NDArray[Any]], NDArray[Any]] | None:
-    """Return the features of vectors as a function of arrays.
-
-    `None` where only torch can compute them.
-    """
-    if not (isinstance(space, spaces.Box) and len(space.shape) == 1):
-        return None
+def is_one_hot(features: BaseFeaturesExtractor | None, space: gym.Space[Any]) -> bool:
+    """Return whether the features of a space are one 1 among zeros."""
     # A subclass may compute something else.
-    if type(features) is FourierBasis:
-        buffers = features.low, features.width, features.frequencies
-        low, width, frequencies = (buffer.cpu().numpy() for buffer in buffers)
-        return partial(
-            _fourier, frequencies / width[:, None], low if low.any() else None
-        )
-    if type(features) is Identity:
-        return lambda rows: rows.astype(np.float32, copy=False)
+    is_plain = type(features) in (OneHot, Identity, FlattenExtractor)
+    return is_plain and isinstance(space, spaces.Discrete)
+
+
+def array_features(
+    features: BaseFeaturesExtractor | None, space: gym.Space[Any]
+) -> ArrayFunction | None:
+    """Return an extractor, with SB3's preprocessing, as a function of arrays.
+
+    `None` where only torch can compute it. A subclass may compute something else.
+    """
+    kind = type(features)
+    if isinstance(features, CombinedExtractor) and kind is CombinedExtractor:
+        return _combined_rows(list(features.extractors), space)
+    if kind in (OneHot, Identity, FlattenExtractor):
+        return _flat_rows(space)
+    if isinstance(features, FourierBasis) and kind is FourierBasis:
+        return features.array_function()
     return None
 
 
-def _fourier(
-    frequencies: NDArray[Any], low: NDArray[Any] | None, rows: NDArray[Any]
-) -> NDArray[Any]:
-    """Return a Fourier basis; each call counts where there is one environment."""
-    rows = rows.astype(np.float32, copy=False)
-    above = rows if low is None else rows - low
-    # For one row `@` takes twice as long as `dot`.
-    features: NDArray[Any] = np.cos(above.dot(frequencies))
-    return features
+def _flat_rows(space: gym.Space[Any]) -> ArrayFunction | None:
+    """Return the function from observations of a space to flat rows."""
+    is_box = isinstance(space, spaces.Box) and not is_image_space(space)
+    if is_box or isinstance(space, spaces.MultiBinary):
+        size = spaces.flatdim(space)
+        return lambda values: values.reshape(-1, size).astype(np.float32, copy=False)
+    if isinstance(space, spaces.Discrete):
+        return partial(_one_hot, int(space.n))
+    return None
+
+
+def _one_hot(size: int, values: NDArray[Any]) -> NDArray[np.float32]:
+    rows = np.zeros((len(values), size), np.float32)
+    rows[np.arange(len(values)), values.reshape(-1)] = 1
+    return rows
+
+
+def _combined_rows(keys: list[str], space: gym.Space[Any]) -> ArrayFunction | None:
+    """Return the function from dicts to the flat rows of their entries, joined."""
+    assert isinstance(space, spaces.Dict)  # or the extractor could not have been made
+    functions = {key: _flat_rows(space[key]) for key in keys}
+    known = {key: rows for key, rows in functions.items() if rows is not None}
+    if len(known) < len(functions):
+        return None
+    return lambda obs: np.concatenate(
+        [rows(obs[key]) for key, rows in known.items()], axis=1
+    )
 
 
 class FeaturesWithoutMask(BaseModel):
@@ -177,10 +211,25 @@ class FeaturesWithoutMask(BaseModel):
     extractor_for = staticmethod(multi_input_features)
 
     @classmethod
-    def net_arch_for(cls, extractor: type[BaseFeaturesExtractor]) -> list[int]:
-        """Return the default hidden layers after a features extractor."""
-        # As in SB3: the CNN ends with a hidden layer of its own.
-        return [] if extractor is NatureCNN else list(cls.hidden_layers)
+    def architecture(
+        cls,
+        observation_space: spaces.Dict,
+        extractor: type[BaseFeaturesExtractor] | None,
+        net_arch: Any,
+    ) -> tuple[type[BaseFeaturesExtractor], Any]:
+        """Return features extractor and hidden layers: the defaults in place of None.
+
+        Args:
+            observation_space: The space of the observations, with the mask.
+            extractor: The features extractor.
+            net_arch: The hidden layers.
+        """
+        if extractor is None:
+            extractor = cls.extractor_for(bare_space(observation_space))
+        if net_arch is None:
+            # As in SB3: the CNN ends with a hidden layer of its own.
+            net_arch = [] if extractor is NatureCNN else list(cls.hidden_layers)
+        return extractor, net_arch
 
     def make_features_extractor(self) -> BaseFeaturesExtractor:
         """Build the features extractor for the observation without its mask."""
@@ -211,7 +260,7 @@ def bare_space(space: spaces.Dict) -> gym.Space[Any]:
     return rest["observation"] if list(rest) == ["observation"] else spaces.Dict(rest)
 
 
-def bare_observation(obs: TensorObs) -> th.Tensor | TensorObs:
+def bare_observation(obs: dict[str, Any]) -> Any:
     """Return an observation without the mask, as `bare_space` describes it."""
     rest = {key: value for key, value in obs.items() if key != MASK_KEY}
     return rest["observation"] if list(rest) == ["observation"] else rest
@@ -222,6 +271,27 @@ def is_layers(net_arch: Any) -> bool:
     return isinstance(net_arch, list | tuple) and all(
         isinstance(size, int) and size >= 1 for size in net_arch
     )
+
+
+def layers_of(net_arch: Any) -> tuple[list[int], list[int]]:
+    """Return the hidden layers of the actor and of the critics.
+
+    As in SB3, a dict may leave out one of them, which then has no hidden layers.
+
+    Raises:
+        ValueError: If it is neither a list of sizes nor such a dict.
+    """
+    by_network = net_arch
+    if not isinstance(net_arch, dict):
+        by_network = {"pi": net_arch, "vf": net_arch}
+    if not by_network.keys() <= {"pi", "vf"} or not all(
+        map(is_layers, by_network.values())
+    ):
+        raise ValueError(
+            "net_arch must be a list of layer sizes, such as [64, 64], or "
+            f"dict(pi=[64, 64], vf=[64, 64]); got {net_arch!r}"
+        )
+    return list(by_network.get("pi", [])), list(by_network.get("vf", []))
 
 
 def check_one_network(net_arch: Any) -> None:

@@ -1,39 +1,49 @@
-"""A rollout as its update sees it."""
+"""A rollout as its update sees it: its steps, and the scores of the policy."""
 
 from collections.abc import Iterator
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-import torch as th
-from jaxtyping import Float, Int
+from jaxtyping import Float, Int, Shaped
 
+from sas_agents._fast import masked_softmax, row_dots
+from sas_agents.models._inputs import Encoded
+from sas_agents.models._model import Model
 from sas_gym._types import NDArray
 
 
 class Batch(NamedTuple):
     """Steps to learn from, in random order; returns are in units of their scale."""
 
-    inputs: Any
-    """Encoded observations without their masks; see `SASPolicy.inputs`."""
+    inputs: Encoded
+    """Encoded observations, without their masks."""
     actions: Int[NDArray[Any], " B"]
     """The actions taken."""
+    logits: Float[NDArray[Any], "B A"]
+    """The logits of all actions, of the policy that played."""
     probs: Float[NDArray[Any], "B A"]
-    """The probabilities of the policy that took them, 0 where one was unavailable."""
+    """Its probabilities, 0 where an action was unavailable."""
     returns: Float[NDArray[Any], " B"]
     """The return of each step."""
     baselines: Float[NDArray[Any], "B L"]
     """v and q-bar, one row per step."""
     advantage: Float[NDArray[Any], " B"]
     """Returns plus the weighted baselines."""
-    logits: Float[NDArray[Any], "B A"] | None
-    """The logits of all actions; None of a matrix, whose change gives theirs."""
 
-    def rows(self, index: Any) -> Self:
-        """Return some of the steps."""
-        return self.__class__(*(rows(values, index) for values in self))
+    def rows(self, index: slice) -> Self:
+        """Return some of the steps, as views."""
+        return self.__class__(
+            inputs=self.inputs[index],
+            actions=self.actions[index],
+            logits=self.logits[index],
+            probs=self.probs[index],
+            returns=self.returns[index],
+            baselines=self.baselines[index],
+            advantage=self.advantage[index],
+        )
 
     def minibatches(self, size: int | None, num_epochs: int) -> Iterator[Self]:
-        """Go through the steps several times, in minibatches, which are views.
+        """Go through the steps several times, in minibatches.
 
         Args:
             size: Number of steps of a minibatch; None for all of them.
@@ -46,22 +56,56 @@ class Batch(NamedTuple):
             yield from parts
 
 
-def rows(values: Any, index: slice | NDArray[Any]) -> Any:
-    """Take rows of an array, of a tensor, or of a dict of them; None has none."""
-    if values is None:
-        return None
-    if isinstance(values, dict):
-        return {key: rows(value, index) for key, value in values.items()}
-    if isinstance(values, np.ndarray) and isinstance(index, np.ndarray):
-        return values.take(index, axis=0)  # in half the time of brackets
-    return values[index]
+class Scores:
+    """The policy that played a batch, and products with its scores, psi = grad log pi.
 
+    A product costs as much as a forward or a backward pass: the scores of all samples
+    are never stored. All are valid until the policy changes.
 
-def keep_freed_memory() -> None:
-    """Let the C library keep the memory of freed arrays for the next ones.
-
-    glibc returns blocks larger than any that was freed before to the system, which then
-    has to clear every new one: with 100 actions and 1024 environments training took 1.2
-    times as long. So one is freed that is as large as counts, 32 MB, and never touched.
+    Args:
+        actor: The model of the logits.
+        inputs: Encoded observations.
+        action_mask: The action sets.
+        actions: The actions taken.
     """
-    th.empty(2**25 - 2**16, dtype=th.uint8)
+
+    def __init__(
+        self,
+        actor: Model,
+        inputs: Encoded,
+        action_mask: Shaped[NDArray[Any], "B A"],
+        actions: Int[NDArray[Any], " B"],
+    ) -> None:
+        self.action_mask, self.actions = action_mask, actions
+        self._tangent = actor.tangent(inputs)
+        self.logits = self._tangent.outputs
+        self.probs, self.log_totals = masked_softmax(self.logits, action_mask)
+        # The gradient of log pi with respect to the logits, 1_a - pi.
+        self.residual = -self.probs
+        self.residual[np.arange(len(actions)), actions] += 1
+
+    def dot(self, vector: Float[NDArray[Any], " P"]) -> Float[NDArray[Any], " B"]:
+        """Return the inner product of each sample's score with a vector."""
+        return row_dots(self.residual, self._tangent.jvp(vector))
+
+    def moments(
+        self, vector: Float[NDArray[Any], " P"]
+    ) -> tuple[Float[NDArray[Any], " B"], float]:
+        """Return `dot(vector)`, and its mean variance over the policy's actions.
+
+        The variance is vector' F vector, for the Fisher matrix F.
+        """
+        change = self._tangent.jvp(vector)
+        change -= row_dots(self.probs, change)[:, None]
+        taken: NDArray[Any] = change[np.arange(len(change)), self.actions]
+        return taken, float(np.vdot(self.probs * change, change)) / len(change)
+
+    def norms(self) -> tuple[Float[NDArray[Any], " M"], slice]:
+        """Return the norms of scores, and which samples they are of."""
+        return self._tangent.norms(self.residual)
+
+    def weighted_sum(
+        self, weights: Float[NDArray[Any], " B"]
+    ) -> Float[NDArray[Any], " P"]:
+        """Return the sum over the samples of weight times score."""
+        return self._tangent.vjp(self.residual * weights[:, None])

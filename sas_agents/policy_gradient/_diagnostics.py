@@ -13,8 +13,7 @@ from sas_agents.maths._estimators import (
     mean_entropy,
     root_mean_square,
 )
-from sas_agents.policy_gradient._batch import Batch
-from sas_agents.policy_gradient._scores import Scores
+from sas_agents.policy_gradient._batch import Batch, Scores
 from sas_gym._types import NDArray
 
 # An update that changes the policy by more than this has left what it was measured on.

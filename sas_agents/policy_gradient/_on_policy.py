@@ -12,6 +12,7 @@ from stable_baselines3.common.type_aliases import GymEnv, MaybeCallback, Schedul
 from stable_baselines3.common.utils import FloatSchedule, update_learning_rate
 from stable_baselines3.common.vec_env import VecEnv
 
+from sas_agents._fast import keep_freed_memory
 from sas_agents.base._algorithm import MaskedAlgorithm
 from sas_agents.base._checks import (
     check_finite_values,
@@ -28,13 +29,10 @@ from sas_agents.maths._estimators import (
     unit_scale,
 )
 from sas_agents.maths._masked_ops import gumbel_noise, sample_softmax
-from sas_agents.models._networks import LinearNetwork, as_array
-from sas_agents.policy_gradient._batch import Batch, keep_freed_memory, rows
-from sas_agents.policy_gradient._critics import (
-    fit_least_squares,
-    gradient_step,
-    rescale,
-)
+from sas_agents.models._inputs import as_array
+from sas_agents.models._mlp import fit_least_squares
+from sas_agents.models._model import gradient_step
+from sas_agents.policy_gradient._batch import Batch, Scores
 from sas_agents.policy_gradient._diagnostics import (
     Warnings,
     record_rollout,
@@ -47,7 +45,6 @@ from sas_agents.policy_gradient._policies import (
     MultiInputPolicy,
     SASPolicy,
 )
-from sas_agents.policy_gradient._scores import Scores, scores_of
 from sas_gym._types import NDArray
 from sas_gym.masks import MASK_KEY
 
@@ -60,12 +57,6 @@ MEASURED_CHANGES = 512
 MAX_EPISODE_STEPS = 10_000
 # Steps of one environment that a rollout has at least, where `n_steps` is not given.
 MIN_STEPS = 16
-# Minibatches of a rollout, where `batch_size` is not given.
-LINEAR_MINIBATCHES, NETWORK_MINIBATCHES = 4, 8
-# Default weight of the longer returns: networks have a less accurate v.
-LINEAR_LAMBDA, NETWORK_LAMBDA = 0.8, 0.9
-# Default rate of critics that are networks, for Adam.
-NETWORK_CRITIC_RATE = 1e-3
 
 
 class PolicyGradientAlgorithm(MaskedAlgorithm, OnPolicyAlgorithm):
@@ -83,6 +74,7 @@ class PolicyGradientAlgorithm(MaskedAlgorithm, OnPolicyAlgorithm):
     # Steps of a rollout, of all environments together, where `n_steps` is not given: as
     # many as PPO in SB3 takes of one environment.
     rollout_steps: ClassVar[int] = 2048
+    policy_class: type[SASPolicy]
     policy: SASPolicy  # type: ignore[assignment]  # ours has all that SB3 uses
     rollout_buffer: EpisodeBuffer  # type: ignore[assignment]  # likewise
     observation_space: spaces.Dict
@@ -90,6 +82,7 @@ class PolicyGradientAlgorithm(MaskedAlgorithm, OnPolicyAlgorithm):
 
     def __init__(
         self,
+        *,
         policy: str | type[SASPolicy],
         env: GymEnv | str,
         learning_rate: float | Schedule,
@@ -113,8 +106,9 @@ class PolicyGradientAlgorithm(MaskedAlgorithm, OnPolicyAlgorithm):
         device: th.device | str,
         _init_setup_model: bool,
     ) -> None:
+        policy_class = self.policy_class_of(policy)
         if gae_lambda is None:
-            gae_lambda = LINEAR_LAMBDA if self.is_linear(policy) else NETWORK_LAMBDA
+            gae_lambda = policy_class.defaults.gae_lambda
         self.batch_size = batch_size
         self.n_epochs = n_epochs
         self.critic_learning_rate = critic_learning_rate
@@ -130,12 +124,12 @@ class PolicyGradientAlgorithm(MaskedAlgorithm, OnPolicyAlgorithm):
         self.rng = np.random.default_rng(seed)
         self._warnings = Warnings()
         super().__init__(
-            self.policy_class_of(policy),
-            env,
-            learning_rate,
-            n_steps,  # type: ignore[arg-type]  # `_setup_model` replaces None
-            gamma,
-            gae_lambda,
+            policy=policy_class,
+            env=env,
+            learning_rate=learning_rate,
+            n_steps=n_steps,  # type: ignore[arg-type]  # `_setup_model` replaces None
+            gamma=gamma,
+            gae_lambda=gae_lambda,
             # Required by the base class; our algorithms do not use them.
             ent_coef=0.0,
             vf_coef=0.0,
@@ -154,16 +148,11 @@ class PolicyGradientAlgorithm(MaskedAlgorithm, OnPolicyAlgorithm):
             supported_action_spaces=(spaces.Discrete,),
         )
 
-    def is_linear(self, policy: str | type[BasePolicy]) -> bool:
-        """Return whether a policy is the paper's single layer."""
-        return issubclass(self.policy_class_of(policy), LinearPolicy)
-
     def _set_defaults(self) -> None:
         if self.n_steps is None:
             self.n_steps = max(self.rollout_steps // self.n_envs, MIN_STEPS)
         if self.batch_size is None and not self.whole_episodes:
-            is_linear = self.is_linear(self.policy_class)
-            parts = LINEAR_MINIBATCHES if is_linear else NETWORK_MINIBATCHES
+            parts = self.policy_class.defaults.num_minibatches
             self.batch_size = max(self.n_steps * self.n_envs // parts, 1)
 
     def _setup_model(self) -> None:
@@ -171,8 +160,9 @@ class PolicyGradientAlgorithm(MaskedAlgorithm, OnPolicyAlgorithm):
         keep_freed_memory()
         if self.whole_episodes and self.env is not None:
             self._warnings.of_endless_episodes(self.env)
-        if self.critic_learning_rate is None and not self.policy.is_matrix:
-            self.critic_learning_rate = NETWORK_CRITIC_RATE
+        if self.critic_learning_rate is None:
+            critics = self.policy.value_net, self.policy.q_net
+            self.critic_learning_rate = self.policy.defaults.critic_rate(*critics)
         if self.critic_learning_rate is not None:
             self.critic_lr_schedule = FloatSchedule(self.critic_learning_rate)
 
@@ -224,7 +214,6 @@ class PolicyGradientAlgorithm(MaskedAlgorithm, OnPolicyAlgorithm):
         Returns:
             False if a callback asked to stop.
         """
-        self.policy.set_training_mode(False)
         rollout_buffer.reset()
         callback.on_rollout_start()
         if self.whole_episodes:
@@ -257,8 +246,7 @@ class PolicyGradientAlgorithm(MaskedAlgorithm, OnPolicyAlgorithm):
 
     def train(self) -> None:
         """Update policy, critics and baseline weights from the last rollout."""
-        self.policy.set_training_mode(True)
-        # What overflows is found by the checks, which say what to do about it.
+        # The checks find an overflow, and say what to do about it.
         with np.errstate(all="ignore"):
             batch, kl = self._update()
         self._warnings.of_update(batch, kl)
@@ -306,9 +294,9 @@ class PolicyGradientAlgorithm(MaskedAlgorithm, OnPolicyAlgorithm):
         actions = buffer.actions()
         # Shuffled before anything large is made of them.
         order = self.rng.permutation(len(actions))
-        obs, actions = rows(buffer.observations(), order), actions.take(order)
-        inputs = policy.inputs(obs)
-        scores = scores_of(policy.actor, inputs, obs[MASK_KEY], actions)
+        obs = {key: values[order] for key, values in buffer.observations().items()}
+        inputs = policy.encoder.encode(obs)
+        scores = Scores(policy.actor, inputs, obs[MASK_KEY], actions[order])
         v = policy.value_net.outputs(inputs)[:, 0]
         q = q_bar(policy.q_net.outputs(inputs), scores.probs)
         self._check_values(v, q)
@@ -323,13 +311,13 @@ class PolicyGradientAlgorithm(MaskedAlgorithm, OnPolicyAlgorithm):
             returns /= self.return_scale or 1.0
         weights = as_array(self.baseline_weights)
         batch = Batch(
-            inputs,
-            actions,
-            scores.probs,
-            returns,
-            baselines,
-            advantages(returns, baselines, weights),
-            None if policy.is_matrix else scores.logits,
+            inputs=inputs,
+            actions=scores.actions,
+            logits=scores.logits,
+            probs=scores.probs,
+            returns=returns,
+            baselines=baselines,
+            advantage=advantages(returns, baselines, weights),
         )
         return batch, scores
 
@@ -337,8 +325,9 @@ class PolicyGradientAlgorithm(MaskedAlgorithm, OnPolicyAlgorithm):
         """Return the rollout's returns, for the values of its states, both in time."""
         if self.whole_episodes:
             return self.rollout_buffer.returns()
-        cut = self.policy.inputs(self.rollout_buffer.cut_observations(self._last_obs))
-        cut_values = self.policy.value_net.outputs(cut)[:, 0]
+        cut = self.rollout_buffer.cut_observations(self._last_obs)
+        inputs = self.policy.encoder.encode(cut)
+        cut_values = self.policy.value_net.outputs(inputs)[:, 0]
         self._check_values(cut_values)
         scale = self.return_scale or 1.0
         return self.rollout_buffer.returns(
@@ -363,8 +352,8 @@ class PolicyGradientAlgorithm(MaskedAlgorithm, OnPolicyAlgorithm):
         if old == 0.0:
             return 1.0
         factor = old / self.return_scale
-        rescale(self.policy.value_net, factor)
-        rescale(self.policy.q_net, factor)
+        self.policy.value_net.scale_outputs(factor)
+        self.policy.q_net.scale_outputs(factor)
         return factor
 
     def _set_rates(self) -> None:
@@ -381,8 +370,6 @@ class PolicyGradientAlgorithm(MaskedAlgorithm, OnPolicyAlgorithm):
         v, q = self.policy.value_net, self.policy.q_net
         only = np.ones((len(batch.returns), 1), dtype=np.float32)
         if self.critic_learning_rate is None:
-            assert isinstance(v, LinearNetwork)  # others have a rate
-            assert isinstance(q, LinearNetwork)
             v_errors, q_errors = batch.returns - batch.baselines.T
             fit_least_squares(v, batch.inputs, only, v_errors)
             fit_least_squares(q, batch.inputs, batch.probs, q_errors)
@@ -398,13 +385,12 @@ class PolicyGradientAlgorithm(MaskedAlgorithm, OnPolicyAlgorithm):
         """Return advantages in units of their own size, if that is wanted."""
         return unit_scale(advantage) if self.normalize else advantage
 
-    @th.no_grad()
-    def _kl(self, batch: Batch, scores: Scores) -> float:
+    def _kl(self, batch: Batch) -> float:
         """Return the mean divergence of the policy from the one that played."""
         every = max(len(batch.actions) // MEASURED_CHANGES, 1)
         measured = batch.rows(slice(None, None, every))
-        change, _ = scores.change(measured)
-        return changed_policy(measured.probs, change).kl
+        logits = self.policy.actor.outputs(measured.inputs)
+        return changed_policy(measured.probs, logits - measured.logits).kl
 
     def _excluded_save_params(self) -> list[str]:
         """Leave out objects that the constructor makes again."""

@@ -1,38 +1,28 @@
 """Masked softmax policies with their critics, for SASPG and SASNPG."""
 
 from collections.abc import Callable
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import torch as th
 from gymnasium import spaces
 from numpy.typing import NDArray
-from stable_baselines3.common.policies import BasePolicy
 from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from stable_baselines3.common.type_aliases import Schedule
-from stable_baselines3.common.utils import obs_as_tensor
 from torch import nn
 
 from sas_agents.maths._masked_ops import available_values, chosen_log_probs, sample
 from sas_agents.models._features import (
     ArrayObs,
-    FeaturesWithoutMask,
-    OneHot,
     TensorObs,
-    array_features,
     bare_space,
-    has_fixed_output,
     image_features,
+    layers_of,
     linear_features,
     multi_input_features,
 )
-from sas_agents.models._networks import (
-    LinearNetwork,
-    Network,
-    as_array,
-    check_layers,
-    layers_of,
-)
+from sas_agents.models._model import Model, check_layers
+from sas_agents.models._policy import ModelPolicy
 from sas_gym.masks import MASK_KEY
 
 # Largest Discrete space whose logits are tabulated once per rollout. With many more
@@ -40,7 +30,27 @@ from sas_gym.masks import MASK_KEY
 MAX_TABULATED_STATES = 10_000
 
 
-class SASPolicy(FeaturesWithoutMask, BasePolicy):
+class Defaults(NamedTuple):
+    """Settings of the agents whose defaults depend on the policy class."""
+
+    learning_rate: float
+    """Rate of SASPG's policy, for Adam."""
+    n_epochs: int
+    """SASPG's passes through a rollout."""
+    w_steps: int
+    """SASNPG's steps on w."""
+    num_minibatches: int
+    """Minibatches of a rollout."""
+    gae_lambda: float
+    """Weight of the longer returns: networks have a less accurate v."""
+
+    @staticmethod
+    def critic_rate(*critics: Model) -> float | None:
+        """Return the rate of critics, for Adam; None for a fit by least squares."""
+        return None if all(critic.is_linear for critic in critics) else 1e-3
+
+
+class SASPolicy(ModelPolicy):
     """A masked softmax policy with its two critics, v and q (alias `"MlpPolicy"`).
 
     Actor and critics are three networks that share nothing, so that the score of the
@@ -66,8 +76,13 @@ class SASPolicy(FeaturesWithoutMask, BasePolicy):
         optimizer_kwargs: Its arguments without the rate.
     """
 
-    action_space: "spaces.Discrete[np.int64]"
-    has_bias: ClassVar[bool] = True
+    defaults: ClassVar[Defaults] = Defaults(
+        learning_rate=1e-3,
+        n_epochs=10,
+        w_steps=10,
+        num_minibatches=8,
+        gae_lambda=0.9,
+    )
 
     def __init__(
         self,
@@ -92,97 +107,47 @@ class SASPolicy(FeaturesWithoutMask, BasePolicy):
                 "share_features_extractor=True: the actor and the critics of SASPG and "
                 "SASNPG share nothing; leave it out, or use MaskedPPO"
             )
-        extractor = features_extractor_class
-        if extractor is None:
-            extractor = self.extractor_for(bare_space(observation_space))
         super().__init__(
             observation_space,
             action_space,
-            extractor,
-            features_extractor_kwargs,
+            net_arch=net_arch,
+            activation_fn=activation_fn,
+            bias=bias,
+            features_extractor_class=features_extractor_class,
+            features_extractor_kwargs=features_extractor_kwargs,
             normalize_images=normalize_images,
             optimizer_class=optimizer_class,
             optimizer_kwargs=optimizer_kwargs,
         )
-        self.net_arch = self.net_arch_for(extractor) if net_arch is None else net_arch
-        self.activation_fn = activation_fn
-        self.bias = self.has_bias if bias is None else bias
         # Its own, so that evaluations do not disturb training; an algorithm shares the
         # one that it saves.
         self.rng = np.random.default_rng()
         num_actions = int(action_space.n)
         actor_layers, critic_layers = layers_of(self.net_arch)
-        # Whether all three networks are matrices, left to NumPy.
-        self.is_matrix = not (actor_layers or critic_layers or self.bias)
-        self.actor = self._network(num_actions, actor_layers)
-        self.value_net = self._network(1, critic_layers)
-        self.q_net = self._network(num_actions, critic_layers)
+        self.actor = self.make_model(num_actions, actor_layers)
+        self.value_net = self.make_model(1, critic_layers)
+        self.q_net = self.make_model(num_actions, critic_layers)
         check_layers(self.actor)
-        bare = bare_space(observation_space)
-        self._array_features = array_features(self.actor.features, bare)
-        self.optimizer = self._optimizer(self.actor)
-        self.value_optimizer = self._optimizer(self.value_net)
-        self.q_optimizer = self._optimizer(self.q_net)
+        self.optimizer = self.make_optimizer(self.actor)
+        self.value_optimizer = self.make_optimizer(self.value_net)
+        self.q_optimizer = self.make_optimizer(self.q_net)
 
-    def _network(self, output_size: int, layers: list[int]) -> Network:
-        features = self.make_features_extractor()
-        self.is_matrix = self.is_matrix and has_fixed_output(features)
-        if self.is_matrix:
-            return LinearNetwork(features, output_size)
-        return Network(features, layers, self.activation_fn, output_size, self.bias)
-
-    def _optimizer(self, network: Network) -> th.optim.Optimizer:
-        make: Callable[..., th.optim.Optimizer] = self.optimizer_class
-        return make(network.parameters(), lr=1.0, **self.optimizer_kwargs)
-
-    def set_training_mode(self, mode: bool) -> None:
-        """Set the mode; matrices are the same in both."""
-        if not self.is_matrix:
-            super().set_training_mode(mode)
-
-    @th.no_grad()
     def logits_fn(self) -> Callable[[ArrayObs], NDArray[Any]]:
         """Return a function from observations to logits, valid until the next update.
 
         For a Discrete observation space it looks them up in a table: the network sees
         each state once.
         """
+        encode, logits = self.encoder.encode, self.actor.function()
         space = bare_space(self.observation_space)
         if isinstance(space, spaces.Discrete) and space.n <= MAX_TABULATED_STATES:
-            table = self._logits({"observation": np.arange(space.n)})
-            return lambda obs: table.take(obs["observation"].reshape(-1), axis=0)
-        features = self._array_features
-        if features is None or not isinstance(self.actor, LinearNetwork):
-            return self._logits
-        weight = self.actor.weight.T.copy()
-        return lambda obs: features(obs["observation"]).dot(weight)
-
-    def _logits(self, obs: ArrayObs) -> NDArray[Any]:
-        return self.actor.outputs(self.inputs(obs))
-
-    def inputs(self, obs: ArrayObs) -> Any:
-        """Return what the three networks take of observations, without the mask.
-
-        Linear ones take arrays: features, or the indices of their ones where they are
-        one-hot. Others take tensors.
-        """
-        if self.is_matrix and isinstance(self.actor.features, OneHot):
-            return obs["observation"].reshape(-1)
-        if self.is_matrix and self._array_features is not None:
-            return self._array_features(obs["observation"])
-        encoded = self.encode(cast("TensorObs", obs_as_tensor(obs, self.device)))
-        return as_array(encoded) if self.is_matrix else encoded
-
-    def encode(self, obs: TensorObs) -> Any:
-        """Return what predictions take of observations, without the mask."""
-        if self.is_matrix and isinstance(self.actor.features, OneHot):
-            return obs["observation"].reshape(-1).long()
-        with th.no_grad():
-            return self.actor.encode(self.preprocess(obs))
+            table = logits(encode({"observation": np.arange(space.n)}))
+            return lambda obs: table[obs["observation"].reshape(-1)]
+        return lambda obs: logits(encode(obs))
 
     def masked_logits(self, obs: TensorObs) -> th.Tensor:
         """Return the logits, minus infinity outside the action set."""
-        return available_values(self.actor(self.encode(obs)), obs[MASK_KEY])
+        return available_values(self.actor(self.encoder(obs)), obs[MASK_KEY])
 
     def forward(
         self, obs: TensorObs, deterministic: bool = False
@@ -195,7 +160,7 @@ class SASPolicy(FeaturesWithoutMask, BasePolicy):
 
     def predict_values(self, obs: TensorObs) -> th.Tensor:
         """Return v(s) as a column."""
-        values: th.Tensor = self.value_net(self.encode(obs))
+        values: th.Tensor = self.value_net(self.encoder(obs))
         return values
 
     def _predict(  # type: ignore[override]  # observations are dicts here
@@ -209,17 +174,8 @@ class SASPolicy(FeaturesWithoutMask, BasePolicy):
         return sample(masked_logits.softmax(dim=-1), self.rng)
 
     def _get_constructor_parameters(self) -> dict[str, Any]:
-        data: dict[str, Any] = super()._get_constructor_parameters()
-        return data | {
-            "lr_schedule": self._dummy_schedule,
-            "net_arch": self.net_arch,
-            "activation_fn": self.activation_fn,
-            "bias": self.bias,
-            "features_extractor_class": self.features_extractor_class,
-            "features_extractor_kwargs": self.features_extractor_kwargs,
-            "optimizer_class": self.optimizer_class,
-            "optimizer_kwargs": self.optimizer_kwargs,
-        }
+        data = super()._get_constructor_parameters()
+        return data | {"lr_schedule": self._dummy_schedule}
 
 
 class LinearPolicy(SASPolicy):
@@ -233,6 +189,13 @@ class LinearPolicy(SASPolicy):
     hidden_layers = ()
     has_bias = False
     extractor_for = staticmethod(linear_features)
+    defaults = Defaults(
+        learning_rate=0.05,
+        n_epochs=2,
+        w_steps=6,
+        num_minibatches=4,
+        gae_lambda=0.8,
+    )
 
 
 class CnnPolicy(SASPolicy):

@@ -6,18 +6,14 @@ import numpy as np
 import torch as th
 from stable_baselines3.common.type_aliases import GymEnv, Schedule
 from stable_baselines3.common.utils import FloatSchedule, explained_variance
-from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
-from sas_agents.maths._estimators import conjugate_gradients, root_mean_square
-from sas_agents.models._networks import as_array
-from sas_agents.policy_gradient._batch import Batch
+from sas_agents.maths._estimators import damped_least_squares, root_mean_square
+from sas_agents.models._inputs import as_array
+from sas_agents.policy_gradient._batch import Batch, Scores
 from sas_agents.policy_gradient._on_policy import PolicyGradientAlgorithm
 from sas_agents.policy_gradient._policies import SASPolicy
-from sas_agents.policy_gradient._scores import Scores
-from sas_gym._types import Array, NDArray
+from sas_gym._types import NDArray
 
-# Default steps on w.
-LINEAR_W_STEPS, NETWORK_W_STEPS = 6, 10
 # A step may change the policy by so much more than it should before it is halved, and
 # so often.
 KL_TOLERANCE = 1.5
@@ -92,7 +88,7 @@ class SASNPG(PolicyGradientAlgorithm):
         _init_setup_model: Whether to build the networks at once.
     """
 
-    behaviour_version: ClassVar[int] = 1
+    behaviour_version: ClassVar[int] = 2
 
     def __init__(
         self,
@@ -126,34 +122,34 @@ class SASNPG(PolicyGradientAlgorithm):
     ) -> None:
         self.w_learning_rate = w_learning_rate
         if w_steps is None:
-            w_steps = LINEAR_W_STEPS if self.is_linear(policy) else NETWORK_W_STEPS
+            w_steps = self.policy_class_of(policy).defaults.w_steps
         self.w_steps = w_steps
         self.w_memory = w_memory
         self.damping = damping
         self.target_kl = target_kl
         super().__init__(
-            policy,
-            env,
-            learning_rate,
-            n_steps,
-            batch_size,
-            n_epochs,
-            gamma,
-            gae_lambda,
-            critic_learning_rate,
-            whole_episodes,
-            normalize,
-            baseline_weights,
-            adapt_weights,
-            weight_decay,
-            ridge,
-            stats_window_size,
-            tensorboard_log,
-            policy_kwargs,
-            verbose,
-            seed,
-            device,
-            _init_setup_model,
+            policy=policy,
+            env=env,
+            learning_rate=learning_rate,
+            n_steps=n_steps,
+            batch_size=batch_size,
+            n_epochs=n_epochs,
+            gamma=gamma,
+            gae_lambda=gae_lambda,
+            critic_learning_rate=critic_learning_rate,
+            whole_episodes=whole_episodes,
+            normalize=normalize,
+            baseline_weights=baseline_weights,
+            adapt_weights=adapt_weights,
+            weight_decay=weight_decay,
+            ridge=ridge,
+            stats_window_size=stats_window_size,
+            tensorboard_log=tensorboard_log,
+            policy_kwargs=policy_kwargs,
+            verbose=verbose,
+            seed=seed,
+            device=device,
+            _init_setup_model=_init_setup_model,
         )
 
     def _setup_model(self) -> None:
@@ -162,7 +158,7 @@ class SASNPG(PolicyGradientAlgorithm):
             self.w_lr_schedule = FloatSchedule(self.w_learning_rate)
         if self.target_kl is not None:
             self.kl_schedule = FloatSchedule(self.target_kl)
-        self.w = th.zeros_like(parameters_to_vector(self.policy.actor.parameters()))
+        self.w = th.zeros(self.policy.actor.theta.size, device=self.device)
 
     def _update_policy(
         self, batch: Batch, scores: Scores, norms: NDArray[Any]
@@ -175,7 +171,7 @@ class SASNPG(PolicyGradientAlgorithm):
         self.logger.record("train/explained_variance_w", fit)
         norm = float(np.linalg.norm(w))
         self.logger.record("train/w_norm", norm)
-        step, kl = self._step(batch, scores, norm, curvature)
+        step, kl = self._step(batch, norm, curvature)
         self.logger.record("train/step_length", step * norm)
         return kl
 
@@ -191,21 +187,18 @@ class SASNPG(PolicyGradientAlgorithm):
                 error = advantage - scores.dot(w)
                 w = w + rate * scores.weighted_sum(error) / size
             return w
-        # The trace of the scores' second moment, over their number of dimensions.
+        # Relative to the mean of the diagonal of the scores' second moment.
         damping = self.damping * root_mean_square(norms) ** 2 / len(w)
-
-        def product(vector: Array) -> Array:
-            moment = scores.weighted_sum(scores.dot(vector)) / size
-            return moment + damping * vector
-
-        error = advantage - scores.dot(w) if self.w_memory else advantage
-        gradient = scores.weighted_sum(error) / size
-        w += conjugate_gradients(product, gradient, self.w_steps)
+        w += damped_least_squares(
+            scores.dot,
+            scores.weighted_sum,
+            advantage - scores.dot(w) if self.w_memory else advantage,
+            damping * size,
+            self.w_steps,
+        )
         return w
 
-    def _step(
-        self, batch: Batch, scores: Scores, norm: float, curvature: float
-    ) -> tuple[float, float]:
+    def _step(self, batch: Batch, norm: float, curvature: float) -> tuple[float, float]:
         """Move the policy along w.
 
         Returns:
@@ -214,31 +207,28 @@ class SASNPG(PolicyGradientAlgorithm):
         if norm > 0 and self.target_kl is None:
             step = self.lr_schedule(self._current_progress_remaining) / norm
             self._move(step)
-            return step, self._kl(batch, scores)
+            return step, self._kl(batch)
         if curvature > 0:
-            return self._step_by_kl(batch, scores, curvature)
+            return self._step_by_kl(batch, curvature)
         return 0.0, 0.0
 
-    def _step_by_kl(
-        self, batch: Batch, scores: Scores, curvature: float
-    ) -> tuple[float, float]:
+    def _step_by_kl(self, batch: Batch, curvature: float) -> tuple[float, float]:
         """Step as far as the KL divergence allows; return both."""
         target = self._rate("target_kl", self.kl_schedule)
-        theta = parameters_to_vector(self.policy.actor.parameters()).detach()
+        theta = self.policy.actor.theta.copy()
         step = float(np.sqrt(2 * target / curvature))
         for _ in range(MAX_HALVINGS):
             self._move(step)
-            kl = self._kl(batch, scores)
+            kl = self._kl(batch)
             if kl <= KL_TOLERANCE * target:
                 break
-            vector_to_parameters(theta, self.policy.actor.parameters())
+            self.policy.actor.set_theta(theta)
             step, kl = step / 2, 0.0
         return step, kl
 
     def _move(self, step: float) -> None:
-        parameters = list(self.policy.actor.parameters())
-        theta = parameters_to_vector(parameters).detach()
-        vector_to_parameters(theta + step * self.w, parameters)
+        actor = self.policy.actor
+        actor.set_theta(actor.theta + np.float32(step) * as_array(self.w))
 
     def _get_torch_save_params(self) -> tuple[list[str], list[str]]:
         modules, tensors = super()._get_torch_save_params()

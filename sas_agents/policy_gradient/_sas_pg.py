@@ -5,17 +5,12 @@ from typing import Any, ClassVar
 import torch as th
 from stable_baselines3.common.type_aliases import GymEnv, Schedule
 
+from sas_agents._fast import take_step
 from sas_agents.maths._estimators import changed_policy, clipped_gradient
-from sas_agents.models._optimizers import take_step
-from sas_agents.policy_gradient._batch import Batch
+from sas_agents.policy_gradient._batch import Batch, Scores
 from sas_agents.policy_gradient._on_policy import PolicyGradientAlgorithm
 from sas_agents.policy_gradient._policies import SASPolicy
-from sas_agents.policy_gradient._scores import Scores
 from sas_gym._types import NDArray
-
-# Default rates of the policy, for Adam, and passes through a rollout.
-LINEAR_RATE, LINEAR_EPOCHS = 0.05, 2
-NETWORK_RATE, NETWORK_EPOCHS = 1e-3, 10
 
 
 class SASPG(PolicyGradientAlgorithm):
@@ -81,7 +76,7 @@ class SASPG(PolicyGradientAlgorithm):
         _init_setup_model: Whether to build the networks at once.
     """
 
-    behaviour_version: ClassVar[int] = 1
+    behaviour_version: ClassVar[int] = 2
 
     def __init__(
         self,
@@ -110,36 +105,36 @@ class SASPG(PolicyGradientAlgorithm):
         device: th.device | str = "auto",
         _init_setup_model: bool = True,
     ) -> None:
-        is_linear = self.is_linear(policy)
+        defaults = self.policy_class_of(policy).defaults
         if learning_rate is None:
-            learning_rate = LINEAR_RATE if is_linear else NETWORK_RATE
+            learning_rate = defaults.learning_rate
         if n_epochs is None:
-            n_epochs = LINEAR_EPOCHS if is_linear else NETWORK_EPOCHS
+            n_epochs = defaults.n_epochs
         self.clip_range = clip_range
         self.target_kl = target_kl
         super().__init__(
-            policy,
-            env,
-            learning_rate,
-            n_steps,
-            batch_size,
-            n_epochs,
-            gamma,
-            gae_lambda,
-            critic_learning_rate,
-            whole_episodes,
-            normalize,
-            baseline_weights,
-            adapt_weights,
-            weight_decay,
-            ridge,
-            stats_window_size,
-            tensorboard_log,
-            policy_kwargs,
-            verbose,
-            seed,
-            device,
-            _init_setup_model,
+            policy=policy,
+            env=env,
+            learning_rate=learning_rate,
+            n_steps=n_steps,
+            batch_size=batch_size,
+            n_epochs=n_epochs,
+            gamma=gamma,
+            gae_lambda=gae_lambda,
+            critic_learning_rate=critic_learning_rate,
+            whole_episodes=whole_episodes,
+            normalize=normalize,
+            baseline_weights=baseline_weights,
+            adapt_weights=adapt_weights,
+            weight_decay=weight_decay,
+            ridge=ridge,
+            stats_window_size=stats_window_size,
+            tensorboard_log=tensorboard_log,
+            policy_kwargs=policy_kwargs,
+            verbose=verbose,
+            seed=seed,
+            device=device,
+            _init_setup_model=_init_setup_model,
         )
 
     def _update_policy(
@@ -152,25 +147,26 @@ class SASPG(PolicyGradientAlgorithm):
         scaled = batch._replace(advantage=share * self._unit(batch.advantage))
         num_steps = 0
         for part in scaled.minibatches(self.batch_size, self.n_epochs):
-            if not self._improve(part, scores):
+            if not self._improve(part):
                 break
             num_steps += 1
         self.logger.record("train/policy_steps", num_steps)
-        return self._kl(batch, scores)
+        return self._kl(batch)
 
-    def _improve(self, batch: Batch, scores: Scores) -> bool:
+    def _improve(self, batch: Batch) -> bool:
         """Take a step of the policy on a minibatch, if it is still close enough.
 
         Returns:
             Whether a step was taken.
         """
-        change, backward = scores.change(batch)
-        policy = changed_policy(batch.probs, change)
+        actor = self.policy.actor
+        tangent = actor.tangent(batch.inputs)
+        policy = changed_policy(batch.probs, tangent.outputs - batch.logits)
         if self.target_kl is not None and policy.kl > self.target_kl:
             return False
-        gradient, factors = clipped_gradient(
+        gradient = clipped_gradient(
             policy, batch.probs, batch.actions, batch.advantage, self.clip_range
         )
-        backward(gradient, factors)
+        actor.set_gradient(tangent.vjp(gradient))
         take_step(self.policy.optimizer)
         return True

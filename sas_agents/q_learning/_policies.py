@@ -1,138 +1,38 @@
-"""Masked Q-networks and the policies of SASQ."""
+"""The policies of SASQ."""
 
-from typing import Any, cast
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import torch as th
 from gymnasium import spaces
-from numpy.typing import NDArray
 from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from stable_baselines3.common.type_aliases import Schedule
-from stable_baselines3.dqn.policies import DQNPolicy, QNetwork
 from torch import nn
-from torch.nn import functional as F
 
 from sas_agents.maths._masked_ops import available_values
 from sas_agents.models._features import (
-    FeaturesWithoutMask,
-    OneHot,
     TensorObs,
-    array_features,
-    bare_space,
     check_one_network,
-    has_fixed_output,
     image_features,
     linear_features,
     multi_input_features,
 )
-from sas_agents.models._networks import as_array
+from sas_agents.models._model import Model
+from sas_agents.models._policy import ModelPolicy
 from sas_gym.masks import MASK_KEY
 
 
-class MaskedQNetwork(FeaturesWithoutMask, QNetwork):
-    """A Q-network that offers no value for unavailable actions."""
+class Defaults(NamedTuple):
+    """Settings of SASQ whose defaults depend on the policy class."""
 
-    def forward(self, obs: TensorObs) -> th.Tensor:  # type: ignore[override]  # dicts
-        """Return q(s, .) with minus infinity outside the action set."""
-        return available_values(super().forward(obs), obs[MASK_KEY])
-
-    def encode(self, obs: TensorObs) -> Any:
-        """Turn observations into what the methods below take: here nothing changes."""
-        return obs
-
-    @th.no_grad()
-    def values(self, encoded: Any) -> NDArray[Any]:
-        """Return q(s, .) of all actions, whether available or not."""
-        return as_array(super().forward(encoded))
-
-    def values_of(self, encoded: Any, actions: NDArray[Any]) -> NDArray[Any]:
-        """Return q(s, a) of one action per row."""
-        values = self.values(encoded)
-        chosen: NDArray[Any] = values[np.arange(len(values)), actions]
-        return chosen
-
-    def set_gradient(
-        self, encoded: Any, actions: NDArray[Any], target: NDArray[Any]
-    ) -> float:
-        """Set the parameters' gradients to those of the loss, and return it.
-
-        Args:
-            encoded: Encoded observations.
-            actions: The actions taken.
-            target: The targets of their values. The loss is half the mean square of the
-                differences.
-        """
-        columns = th.as_tensor(actions, device=self.device)[:, None]
-        q_values = super().forward(encoded).gather(1, columns)[:, 0]
-        loss = 0.5 * F.mse_loss(q_values, th.as_tensor(target, device=self.device))
-        self.zero_grad()
-        loss.backward()  # type: ignore[no-untyped-call]  # untyped in torch
-        return float(loss.detach())
+    learning_rate: float
+    """Rate at the start, for Adam."""
+    steps_per_update: int
+    """Steps of all environments together per gradient step."""
 
 
-class LinearQNetwork(MaskedQNetwork):
-    """A matrix times features that never change.
-
-    Features are computed once per batch, the gradient is written down, and all of it is
-    left to NumPy: for so little work, torch and its graph take twice as long or more.
-    """
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        space = bare_space(self.observation_space)
-        self._array_features = array_features(self.features_extractor, space)
-
-    @property
-    def weight(self) -> th.Tensor:
-        """The matrix, one row per action."""
-        return cast("nn.Linear", self.q_net[0]).weight
-
-    def encode(self, obs: TensorObs) -> NDArray[Any]:
-        """Return the features; where they are one-hot, the indices of their ones."""
-        if type(self.features_extractor) is OneHot:
-            return as_array(obs["observation"]).reshape(-1)
-        if self._array_features is not None:
-            return self._array_features(as_array(obs["observation"].float()))
-        return as_array(self.extract_features(obs, self.features_extractor))
-
-    def values(self, encoded: NDArray[Any]) -> NDArray[Any]:
-        """Return q(s, .) of all actions, whether available or not."""
-        weight = as_array(self.weight).T
-        if encoded.ndim == 1:
-            return weight.take(encoded, axis=0)
-        product: NDArray[Any] = encoded @ weight
-        return product
-
-    def values_of(self, encoded: NDArray[Any], actions: NDArray[Any]) -> NDArray[Any]:
-        """Return q(s, a) of one action per row."""
-        weight = as_array(self.weight)
-        values: NDArray[Any]
-        if encoded.ndim == 1:
-            values = weight[actions, encoded]
-        else:
-            values = np.einsum("bf,bf->b", encoded, weight.take(actions, axis=0))
-        return values
-
-    def set_gradient(
-        self, encoded: NDArray[Any], actions: NDArray[Any], target: NDArray[Any]
-    ) -> float:
-        """Set the matrix's gradient: the features of each action, times the errors."""
-        error = self.values_of(encoded, actions) - target
-        weights = th.from_numpy(error / len(error))
-        columns, features = th.from_numpy(actions), th.from_numpy(encoded)
-        sums = th.zeros_like(self.weight, device="cpu")
-        if encoded.ndim == 1:
-            cells = columns * sums.shape[1] + features
-            sums.view(-1).index_add_(0, cells, weights)
-        else:
-            # A matrix product over all actions takes twice as long for 100 of them.
-            sums.index_add_(0, columns, weights[:, None] * features)
-        self.weight.grad = sums.to(self.weight.device)
-        return 0.5 * float(np.square(error).mean())
-
-
-class SASQPolicy(FeaturesWithoutMask, DQNPolicy):
-    """DQN's policy with masked Q-networks (alias `"MlpPolicy"`).
+class SASQPolicy(ModelPolicy):
+    """A greedy policy with its action values and their target (alias `"MlpPolicy"`).
 
     Args:
         observation_space: A Dict with `action_mask` and whatever shows the state.
@@ -149,7 +49,7 @@ class SASQPolicy(FeaturesWithoutMask, DQNPolicy):
         optimizer_kwargs: Its arguments without the rate.
     """
 
-    action_space: "spaces.Discrete[np.int64]"
+    defaults: ClassVar[Defaults] = Defaults(learning_rate=1e-3, steps_per_update=8)
 
     def __init__(
         self,
@@ -165,26 +65,43 @@ class SASQPolicy(FeaturesWithoutMask, DQNPolicy):
         optimizer_kwargs: dict[str, Any] | None = None,
     ) -> None:
         check_one_network(net_arch)
-        extractor = features_extractor_class
-        if extractor is None:
-            extractor = self.extractor_for(bare_space(observation_space))
         super().__init__(
             observation_space,
             action_space,
-            lr_schedule,
-            self.net_arch_for(extractor) if net_arch is None else net_arch,
-            activation_fn,
-            extractor,
-            features_extractor_kwargs,
-            normalize_images,
-            optimizer_class,
-            optimizer_kwargs,
+            net_arch=net_arch,
+            activation_fn=activation_fn,
+            bias=None,
+            features_extractor_class=features_extractor_class,
+            features_extractor_kwargs=features_extractor_kwargs,
+            normalize_images=normalize_images,
+            optimizer_class=optimizer_class,
+            optimizer_kwargs=optimizer_kwargs,
         )
+        num_actions = int(action_space.n)
+        self.q_net = self.make_model(num_actions, self.net_arch)
+        self.q_net_target = self.make_model(num_actions, self.net_arch)
+        self.q_net_target.load_state_dict(self.q_net.state_dict())
+        self.q_net_target.train(False)
+        self.optimizer = self.make_optimizer(self.q_net)
 
-    def make_q_net(self) -> QNetwork:
-        """Build a masked Q-network."""
-        arguments = self._update_features_extractor(self.net_args)
-        return MaskedQNetwork(**arguments).to(self.device)
+    def set_training_mode(self, mode: bool) -> None:
+        """Set the mode of the online network, in which some layers differ."""
+        self.q_net.train(mode)
+
+    def forward(self, obs: TensorObs, deterministic: bool = True) -> th.Tensor:
+        """Return the best available actions."""
+        return self._predict(obs, deterministic)
+
+    def _predict(  # type: ignore[override]  # observations are dicts here
+        self, observation: TensorObs, deterministic: bool = True
+    ) -> th.Tensor:
+        values = self.q_net(self.encoder(observation))
+        return available_values(values, observation[MASK_KEY]).argmax(dim=1)
+
+    def _get_constructor_parameters(self) -> dict[str, Any]:
+        data = super()._get_constructor_parameters()
+        del data["bias"]
+        return data | {"lr_schedule": self._dummy_schedule}
 
 
 class LinearQPolicy(SASQPolicy):
@@ -196,35 +113,18 @@ class LinearQPolicy(SASQPolicy):
     """
 
     hidden_layers = ()
+    has_bias = False
     extractor_for = staticmethod(linear_features)
+    defaults = Defaults(learning_rate=0.064, steps_per_update=64)
 
-    def _build(self, lr_schedule: Schedule) -> None:
-        if self.optimizer_class is th.optim.Adam:
-            # A third faster for a matrix, whose gradient is contiguous as this needs.
-            self.optimizer_kwargs = {"fused": True} | self.optimizer_kwargs
-        super()._build(lr_schedule)
-
-    def make_q_net(self) -> QNetwork:
-        """Build a masked Q-network of one layer, with values of 0."""
-        if self.net_arch:
+    def make_model(self, num_outputs: int, net_arch: list[int]) -> Model:
+        """Make a model of one layer."""
+        if net_arch:
             raise ValueError(
-                f"a linear policy has no hidden layers, got net_arch={self.net_arch}: "
+                f"a linear policy has no hidden layers, got net_arch={net_arch}: "
                 "use 'MlpPolicy' for a network"
             )
-        arguments = self._update_features_extractor(self.net_args)
-        is_fixed = has_fixed_output(arguments["features_extractor"])
-        network_class = LinearQNetwork if is_fixed else MaskedQNetwork
-        network = network_class(**arguments).to(self.device)
-        layer = nn.Linear(network.features_dim, int(self.action_space.n), bias=False)
-        nn.init.zeros_(layer.weight)
-        network.q_net = nn.Sequential(layer).to(self.device)
-        return network
-
-    def set_training_mode(self, mode: bool) -> None:
-        """Set the mode, of learned features only: fixed ones are the same in both."""
-        mode = mode and not isinstance(self.q_net, LinearQNetwork)
-        if mode != self.training:
-            super().set_training_mode(mode)
+        return super().make_model(num_outputs, net_arch)
 
 
 class CnnQPolicy(SASQPolicy):

@@ -1,7 +1,7 @@
 """SAS-Q: DQN whose maximum is over the available actions."""
 
 import math
-from typing import Any, ClassVar, Literal, Self, cast
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import torch as th
@@ -23,23 +23,17 @@ from sas_agents.base._replay_buffer import FastDictReplayBuffer
 from sas_agents.base._user_warnings import warn_user
 from sas_agents.maths._estimators import root_mean_square, running_scale, td_target
 from sas_agents.maths._masked_ops import best_actions
-from sas_agents.models._features import TensorObs
-from sas_agents.models._networks import as_array
+from sas_agents.models._features import ArrayObs
+from sas_agents.models._inputs import as_array
+from sas_agents.models._model import Model, gradient_step
 from sas_agents.q_learning._policies import (
     CnnQPolicy,
     LinearQPolicy,
-    MaskedQNetwork,
     MultiInputQPolicy,
     SASQPolicy,
 )
 from sas_gym.masks import MASK_KEY
 
-# Default rates, for Adam, at the start: they fall to 0 in the course of training, as
-# the last iterate is unstable otherwise.
-LINEAR_RATE = 0.064
-NETWORK_RATE = 1e-3
-# Steps of all environments together per gradient step, by default.
-LINEAR_STEPS_PER_UPDATE, NETWORK_STEPS_PER_UPDATE = 64, 8
 # Share of the square of the targets' scale that a minibatch replaces.
 SCALE_RATE = 0.01
 
@@ -56,9 +50,6 @@ class SASQ(MaskedExploration, DQN):
     max_grad_norm=inf`, one environment and SGD as the optimiser it is the online
     algorithm; the paper's features of a bounded Box are those of
     `policy_kwargs={"features_extractor_kwargs": {"order": 3}}`.
-
-    A linear policy whose features have no parameters is learned in closed form by
-    NumPy, on the CPU wherever its tensors are; others are learned by autograd.
 
     The arguments are DQN's in DQN's order, and two more. `help(sas_agents)` explains
     what is logged.
@@ -111,7 +102,7 @@ class SASQ(MaskedExploration, DQN):
         normalize: Whether q is measured in units of the targets' size.
     """
 
-    behaviour_version: ClassVar[int] = 1
+    behaviour_version: ClassVar[int] = 2
     policy_aliases: ClassVar[dict[str, type[BasePolicy]]] = {
         "LinearPolicy": LinearQPolicy,
         "MlpPolicy": SASQPolicy,
@@ -120,8 +111,10 @@ class SASQ(MaskedExploration, DQN):
     }
 
     replay_buffer: ReplayBuffer
-    q_net: MaskedQNetwork
-    q_net_target: MaskedQNetwork
+    policy_class: type[SASQPolicy]
+    policy: SASQPolicy  # type: ignore[assignment]  # ours has all that DQN uses
+    q_net: Model  # type: ignore[assignment]  # likewise
+    q_net_target: Model  # type: ignore[assignment]  # likewise
 
     def __init__(
         self,
@@ -163,41 +156,40 @@ class SASQ(MaskedExploration, DQN):
         self.target_scale = 0.0
         policy_class = self.policy_class_of(policy)
         if learning_rate is None:
-            is_linear = issubclass(policy_class, LinearQPolicy)
-            rate = LINEAR_RATE if is_linear else NETWORK_RATE
+            # It falls to 0, as the last iterate is unstable otherwise.
+            rate = policy_class.defaults.learning_rate
             learning_rate = LinearSchedule(rate, 0.0, 1.0)
         super().__init__(
-            policy_class,
-            env,
-            learning_rate,
-            buffer_size,
-            learning_starts,
-            batch_size,
-            tau,
-            gamma,
-            train_freq,  # type: ignore[arg-type]  # `_setup_model` replaces None
-            gradient_steps,  # type: ignore[arg-type]  # likewise
-            replay_buffer_class,
-            replay_buffer_kwargs,
-            optimize_memory_usage,
-            n_steps,
-            target_update_interval,
-            exploration_fraction,
-            exploration_initial_eps,
-            exploration_final_eps,
-            max_grad_norm,
-            stats_window_size,
-            tensorboard_log,
-            policy_kwargs,
-            verbose,
-            seed,
-            device,
-            _init_setup_model,
+            policy=policy_class,
+            env=env,
+            learning_rate=learning_rate,
+            buffer_size=buffer_size,
+            learning_starts=learning_starts,
+            batch_size=batch_size,
+            tau=tau,
+            gamma=gamma,
+            train_freq=train_freq,  # type: ignore[arg-type]  # `_setup_model` replaces None
+            gradient_steps=gradient_steps,  # type: ignore[arg-type]  # likewise
+            replay_buffer_class=replay_buffer_class,
+            replay_buffer_kwargs=replay_buffer_kwargs,
+            optimize_memory_usage=optimize_memory_usage,
+            n_steps=n_steps,
+            target_update_interval=target_update_interval,
+            exploration_fraction=exploration_fraction,
+            exploration_initial_eps=exploration_initial_eps,
+            exploration_final_eps=exploration_final_eps,
+            max_grad_norm=max_grad_norm,
+            stats_window_size=stats_window_size,
+            tensorboard_log=tensorboard_log,
+            policy_kwargs=policy_kwargs,
+            verbose=verbose,
+            seed=seed,
+            device=device,
+            _init_setup_model=_init_setup_model,
         )
 
     def _set_defaults(self) -> None:
-        is_linear = issubclass(self.policy_class, LinearQPolicy)
-        steps = LINEAR_STEPS_PER_UPDATE if is_linear else NETWORK_STEPS_PER_UPDATE
+        steps = self.policy_class.defaults.steps_per_update
         if self.train_freq is None:
             self.train_freq = max(steps // self.n_envs, 1)
         if self.gradient_steps is None:
@@ -243,9 +235,9 @@ class SASQ(MaskedExploration, DQN):
             progress_bar,
         )
 
-    def _greedy_actions(self, obs: TensorObs) -> NDArray[np.intp]:
-        values = self.q_net.values(self.q_net.encode(obs))
-        return best_actions(values, as_array(obs[MASK_KEY]))
+    def _greedy_actions(self, obs: ArrayObs) -> NDArray[np.intp]:
+        values = self.q_net.outputs(self.policy.encoder.encode(obs))
+        return best_actions(values, obs[MASK_KEY])
 
     def train(self, gradient_steps: int, batch_size: int = 100) -> None:
         """Take gradient steps on the error of q against its masked target."""
@@ -254,7 +246,9 @@ class SASQ(MaskedExploration, DQN):
         losses = []
         for _ in range(gradient_steps):
             batch = self.replay_buffer.sample(batch_size, env=self._vec_normalize_env)
-            losses.append(self._gradient_step(batch))
+            # The checks find an overflow, and say what to do about it.
+            with np.errstate(all="ignore"):
+                losses.append(self._gradient_step(batch))
         mean_loss = sum(losses) / len(losses)
         if not math.isfinite(mean_loss):
             raise ValueError(
@@ -268,47 +262,45 @@ class SASQ(MaskedExploration, DQN):
 
     def _gradient_step(self, batch: ReplayBufferSamples) -> float:
         """Take a step on a minibatch; return half its mean squared error."""
-        target = self._target(batch)
-        encoded = self.q_net.encode(cast("TensorObs", batch.observations))
-        actions = as_array(batch.actions[:, 0].long())
-        loss = self.q_net.set_gradient(encoded, actions, target)
-        optimizer = self.policy.optimizer
-        clip_gradients(optimizer.param_groups[0]["params"], self.max_grad_norm)
-        optimizer.step()
-        return loss
-
-    def _target(self, batch: ReplayBufferSamples) -> NDArray[Any]:
-        """Return the targets in units of the scale, after it has followed them."""
         if self.normalize and self.target_scale == 0.0:
             self.target_scale = root_mean_square(as_array(batch.rewards))
-        scale = self.target_scale or 1.0
-        next_obs = cast("TensorObs", batch.next_observations)
-        encoded = self.q_net.encode(next_obs)
+        target = self._target(batch)
+        if self.normalize and self.target_scale > 0.0:
+            self._rescale(root_mean_square(target))
+        return gradient_step(
+            self.q_net,
+            self.policy.optimizer,
+            self.policy.encoder.encode(arrays(batch.observations)),
+            one_hot(as_array(batch.actions[:, 0]), int(self.policy.action_space.n)),
+            target / (self.target_scale or 1.0),
+            self.max_grad_norm,
+        )
+
+    def _target(self, batch: ReplayBufferSamples) -> NDArray[Any]:
+        """Return the targets of a minibatch, in the unit of the rewards."""
+        next_obs = arrays(batch.next_observations)
+        inputs, mask = self.policy.encoder.encode(next_obs), next_obs[MASK_KEY]
         chooser = self.q_net if self.double_q else self.q_net_target
-        values = chooser.values(encoded)
-        best = best_actions(values, as_array(next_obs[MASK_KEY]))
-        next_q = values[np.arange(len(best)), best]
+        values = chooser.outputs(inputs)
+        best = np.arange(len(values)), best_actions(values, mask)
+        next_q = values[best]
         if self.double_q:
-            evaluated = self.q_net_target.values_of(encoded, best)
+            evaluated = self.q_net_target.outputs(inputs)[best]
             is_clipped = self.double_q == "clipped"
             next_q = np.minimum(next_q, evaluated) if is_clipped else evaluated
         discounts = batch.discounts
-        target = td_target(
-            as_array(batch.rewards[:, 0]) / scale,
+        return td_target(
+            as_array(batch.rewards[:, 0]),
             1 - as_array(batch.dones[:, 0]),
             self.gamma if discounts is None else as_array(discounts[:, 0]),
-            next_q,
+            next_q * (self.target_scale or 1.0),
         )
-        if self.normalize and self.target_scale > 0.0:
-            size = root_mean_square(target)
-            target = target * self._rescale(scale * size)
-        return target
 
-    def _rescale(self, size: float) -> float:
-        """Let the scale follow the targets' size; return the old scale over the new.
+    def _rescale(self, size: float) -> None:
+        """Let the scale follow the targets' size, and leave q as it is.
 
-        q is the scale times a network. Its last layer, which is linear, takes up what
-        the scale changes, so that q stays as it is (van Hasselt et al., 2016).
+        q is the scale times a network, whose outputs take up the change of the scale
+        (van Hasselt et al., 2016).
         """
         if size > th.finfo(th.float32).max:
             raise ValueError(
@@ -318,20 +310,17 @@ class SASQ(MaskedExploration, DQN):
             )
         old = self.target_scale
         self.target_scale = running_scale(old, size, SCALE_RATE)
-        factor = old / self.target_scale
         for network in (self.q_net, self.q_net_target):
-            for parameter in network.q_net[-1].parameters():
-                parameter.data *= factor
-        return factor
+            network.scale_outputs(old / self.target_scale)
 
 
-def clip_gradients(parameters: list[th.Tensor], max_norm: float) -> None:
-    """Scale gradients down to a norm, if they are longer together."""
-    gradient = parameters[0].grad
-    if len(parameters) > 1 or gradient is None:
-        th.nn.utils.clip_grad_norm_(parameters, max_norm)
-        return
-    # What torch does, in a tenth of its time.
-    norm = float(gradient.norm())
-    if norm > max_norm:
-        gradient.mul_(max_norm / norm)
+def arrays(tensors: Any) -> ArrayObs:
+    """Return a dict of tensors as arrays."""
+    return {key: as_array(value) for key, value in tensors.items()}
+
+
+def one_hot(actions: NDArray[Any], num_actions: int) -> NDArray[np.float32]:
+    """Return one row per action, with a 1 in its column."""
+    rows = np.zeros((len(actions), num_actions), np.float32)
+    rows[np.arange(len(actions)), actions] = 1
+    return rows

@@ -24,8 +24,7 @@ from sas_agents import (
     MaskedTRPO,
     make_vec_env,
 )
-from sas_agents.models._features import Identity
-from sas_agents.models._networks import LinearNetwork, Network
+from sas_agents.models._mlp import Mlp
 from sas_gym.masks import MASK_KEY
 
 TAXI = max(name for name in gym.registry if name.startswith("Taxi-v"))
@@ -223,24 +222,18 @@ class MaskInside(Masked):
         return obs, reward, ended, False, {}
 
 
-def linear_network(seed: int, num_features: int = 4, num_outputs: int = 5) -> Any:
-    """Return a random matrix that NumPy multiplies with."""
-    space = spaces.Box(-np.inf, np.inf, (num_features,), np.float32)
-    return _with_random_weights(LinearNetwork(Identity(space), num_outputs), seed)
-
-
-def torch_network(seed: int, net_arch: list[int], bias: bool) -> Any:
-    """Return a random network from 4 features to 5 outputs that torch computes."""
-    space = spaces.Box(-np.inf, np.inf, (4,), np.float32)
-    network = Network(Identity(space), net_arch, nn.Tanh, 5, bias)
-    return _with_random_weights(network, seed)
-
-
-def _with_random_weights(network: Network, seed: int) -> Network:
-    generator = th.Generator().manual_seed(seed)
-    for parameter in network.parameters():
-        nn.init.normal_(parameter, std=0.5, generator=generator)
-    return network
+def random_mlp(
+    seed: int,
+    net_arch: list[int] | None = None,
+    bias: bool = False,
+    num_outputs: int = 5,
+    activation: type[nn.Module] = nn.Tanh,
+) -> Mlp:
+    """Return layers from 4 features, with random parameters; by default one layer."""
+    model = Mlp(4, net_arch or [], activation, num_outputs, bias)
+    rng = np.random.default_rng(seed)
+    model.set_theta(0.5 * rng.standard_normal(model.theta.size, dtype=np.float32))
+    return model
 
 
 def explicit_scores(actor: Any, inputs: Any, mask: Any, actions: Any) -> th.Tensor:

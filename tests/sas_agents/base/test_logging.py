@@ -65,7 +65,7 @@ def rollout(agent, **options):
     model.collect_rollouts(model.env, callback, model.rollout_buffer, model.n_steps)
     actions = model.rollout_buffer.actions()
     obs: Any = obs_as_tensor(model.rollout_buffer.observations(), model.device)
-    inputs, mask = model.policy.encode(obs), obs[MASK_KEY]
+    inputs, mask = model.policy.encoder(obs), obs[MASK_KEY]
     psi = explicit_scores(model.policy.actor, inputs, mask, actions)
     weights = model.policy.actor(inputs).detach().exp() * mask
     probs = weights / weights.sum(dim=1, keepdim=True)

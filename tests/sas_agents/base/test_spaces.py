@@ -129,7 +129,7 @@ def test_net_arch_by_network(agent, layers, expected):
     """As in Stable-Baselines3, a network that is not named has no hidden layers."""
     model = make_agent(agent, policy="MlpPolicy", policy_kwargs={"net_arch": layers})
     sizes = [
-        [layer.out_features for layer in network.layers if hasattr(layer, "bias")]
+        [layer.weight.shape[1] for layer in network.layers()]
         for network in (model.policy.actor, model.policy.value_net, model.policy.q_net)
     ]
     assert sizes == expected

@@ -15,21 +15,18 @@ from hypothesis import strategies as st
 from stable_baselines3.common.utils import obs_as_tensor
 
 from sas_agents import SASNPG, SASPG, SASQ, make_vec_env
+from sas_agents._fast import all_below, masked_softmax, row_dots
 from sas_agents.maths._estimators import mean_entropy
 from sas_agents.maths._masked_ops import (
-    all_below,
     best_actions,
     chosen_log_probs,
     gumbel_noise,
-    mask_bias,
     mask_out,
     masked_log_probs,
-    masked_softmax,
-    row_dots,
     sample,
     sample_softmax,
 )
-from sas_agents.policy_gradient._scores import score_norms, scores_of
+from sas_agents.policy_gradient._batch import Scores
 from sas_gym.masks import MASK_KEY, masked_space
 
 NUM_ROWS = 4
@@ -88,13 +85,11 @@ def policy_with(agent, name, logits):
         # Of default size it would take most of this file's time.
         **({"features_extractor_kwargs": {"features_dim": 8}} if "Cnn" in name else {}),
     )
-    layers = policy.q_net.q_net if agent is SASQ else policy.actor.layers
-    with th.no_grad():
-        layers[-1].weight[:] = 0.0
-        if layers[-1].bias is None:
-            layers[-1].weight[:, 0] = th.as_tensor(logits)
-        else:
-            layers[-1].bias[:] = th.as_tensor(logits)
+    model = policy.q_net if agent is SASQ else policy.actor
+    # The last layer starts at 0, and its bias, or the only state's row, comes last.
+    theta = model.theta.copy()
+    theta[-len(logits) :] = logits
+    model.set_theta(theta)
     return policy
 
 
@@ -209,17 +204,15 @@ def test_no_nan_in_gradients(name, case):
     logits, masks = case
     policy = policy_with(SASPG, name, logits)
     obs: Any = obs_as_tensor(observations(name, masks), policy.device)
-    actor, inputs = policy.actor, policy.encode(obs)
+    actor, inputs = policy.actor, policy.encoder(obs)
     log_probs = masked_log_probs(actor(inputs), obs[MASK_KEY])
     actions = policy._predict(obs)
     assert not log_probs.isnan().any()
     assert log_probs[obs[MASK_KEY] == 1].isfinite().all()
     chosen_log_probs(log_probs, actions).sum().backward()
     assert all(p.grad.isfinite().all() for p in actor.parameters())
-    norms = score_norms(actor, inputs, masks, actions.numpy())
-    assert np.isfinite(norms).all()
-    arrays = policy.inputs(observations(name, masks))
-    scores = scores_of(actor, arrays, masks, actions.numpy())
+    encoded = policy.encoder.encode(observations(name, masks))
+    scores = Scores(actor, encoded, masks, actions.numpy())
     ones = np.ones(sum(p.numel() for p in actor.parameters()), np.float32)
     assert np.isfinite(scores.norms()[0]).all()
     assert np.isfinite(scores.dot(ones)).all()
@@ -252,11 +245,11 @@ def test_mask_is_not_among_features(name, case, seed):
     ]
     obs, other = batches
     for network in (policy.actor, policy.value_net, policy.q_net):
-        output = network(policy.encode(obs))
-        assert th.equal(output, network(policy.encode(other)))
+        output = network(policy.encoder(obs))
+        assert th.equal(output, network(policy.encoder(other)))
         assert output.abs().max() > 0
-    q, other_q = q_policy.q_net(obs), q_policy.q_net(other)
-    assert th.equal(q, mask_out(other_q, obs[MASK_KEY]))
+    q = q_policy.q_net(q_policy.encoder(obs))
+    assert th.equal(q, q_policy.q_net(q_policy.encoder(other)))
 
 
 def test_sample_follows_probabilities():
@@ -300,25 +293,15 @@ def test_training_and_loading_stay_inside_sets(agent, tmp_path):
 def test_huge_logits_survive_saving_and_training(agent, tmp_path):
     env = make_vec_env("SAS/Maze-v0", 2, seed=0, env_kwargs={"availability": 0.5})
     model = agent("LinearPolicy", env, seed=0, **SHORT[agent])
-    network = model.q_net.q_net if agent is SASQ else model.policy.actor.layers
+    network = model.q_net if agent is SASQ else model.policy.actor
     # The square of an error of q must still be a number.
     huge = np.sqrt(HUGE) if agent is SASQ else HUGE
-    with th.no_grad():
-        network[-1].weight[::2] = huge
-        network[-1].weight[1::2] = -huge
+    (layer,) = network.layers()
+    layer.weight[:, ::2] = huge
+    layer.weight[:, 1::2] = -huge
     model.save(tmp_path / "model")
     loaded = agent.load(tmp_path / "model", env=env).learn(200)
     assert not any(p.isnan().any() for p in loaded.policy.parameters())
-
-
-def test_mask_bias_removes_unavailable_actions():
-    """Added to the logits it leaves a softmax of the available ones, without NaN."""
-    mask = np.array([[1, 0, 1], [0, 1, 0]])
-    logits = np.array([[0.0, 1e30, 0.0], [5.0, 0.0, 5.0]], np.float32)
-    probs = scipy.special.softmax(logits + mask_bias(mask), axis=1)
-    assert probs.tolist() == [[0.5, 0.0, 0.5], [0.0, 1.0, 0.0]]
-    # Small differences between the available ones are not lost.
-    assert mask_bias(mask)[mask == 1].tolist() == [0.0] * 3
 
 
 def test_sample_softmax_frequencies_among_three_actions():

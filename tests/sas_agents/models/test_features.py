@@ -63,7 +63,7 @@ def test_array_features_of_other_extractors_are_left_to_torch():
         def forward(self, observations):
             return 2 * observations
 
-    space, image = spaces.Box(0.0, 1.0, (3,)), spaces.Box(0.0, 1.0, (3, 2, 2))
+    space, image = spaces.Box(0.0, 1.0, (3,)), spaces.Box(0, 255, (3, 9, 9), np.uint8)
     assert array_features(Doubled(space), space) is None
     assert array_features(Identity(image), image) is None
 

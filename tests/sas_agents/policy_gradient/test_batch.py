@@ -5,45 +5,41 @@ import pytest
 import torch as th
 
 from sas_agents import SASNPG, SASPG, make_vec_env
-from sas_agents.models._networks import LinearNetwork
+from sas_agents.models._inputs import Dense, Indices, Tensors
 from sas_agents.policy_gradient._batch import Batch
 from sas_gym.tasks._san_francisco import ROADS
 
 SIZE = 20
 
 
-def numbered_batch(inputs, logits=None):
+def numbered_batch(inputs):
     """A batch in which every entry of a step is its number."""
     number = np.arange(SIZE)
     column = number[:, None]
     pairs = np.repeat(column, 2, axis=1)
-    return Batch(inputs, number, column, number, pairs, number, logits)
+    return Batch(inputs, number, column, column, number, pairs, number)
 
 
 @pytest.mark.parametrize(
     "inputs",
     [
-        np.arange(SIZE),
-        np.arange(SIZE)[:, None],
-        th.arange(SIZE),
-        {"a": th.arange(SIZE), "b": th.arange(SIZE)},
+        Indices(np.arange(SIZE)),
+        Dense(np.arange(SIZE)[:, None]),
+        Tensors(th.arange(SIZE)),
+        Tensors({"a": th.arange(SIZE), "b": th.arange(SIZE)}),
     ],
     ids=["indices", "features", "tensor", "dict"],
 )
 @pytest.mark.parametrize("size", [6, 1, SIZE, 100, None])
-@pytest.mark.parametrize("logits", [None, np.arange(SIZE)[:, None]])
-def test_each_step_once_per_pass(inputs, logits, size):
-    parts = list(numbered_batch(inputs, logits).minibatches(size, 3))
+def test_each_step_once_per_pass(inputs, size):
+    parts = list(numbered_batch(inputs).minibatches(size, 3))
     numbers = np.concatenate([part.actions for part in parts])
     np.testing.assert_array_equal(numbers, np.tile(np.arange(SIZE), 3))
     assert max(len(part.actions) for part in parts) == min(size or SIZE, SIZE)
     for part in parts:
-        first, *others, part_logits = part
-        inside = list(first.values()) if isinstance(first, dict) else [first]
-        if logits is None:
-            assert part_logits is None
-        else:
-            others.append(part_logits)
+        first, *others = part
+        seen = first.values
+        inside = list(seen.values()) if isinstance(seen, dict) else [seen]
         for values in map(np.asarray, [*inside, *others]):
             rows = values.reshape(len(part.actions), -1)
             assert (rows == part.actions[:, None]).all()
@@ -59,20 +55,19 @@ def test_returns_belong_to_their_steps_in_random_order(num_envs):
     _, callback = model._setup_learn(1)
     callback.on_training_start({}, {})
     values = np.random.default_rng(0).normal(size=28).astype(np.float32)
-    critic = model.policy.value_net
-    assert isinstance(critic, LinearNetwork)
-    critic.set_weight(values[None])
+    model.policy.value_net.set_theta(values)
     assert model.collect_rollouts(env, callback, model.rollout_buffer, 100)
     states, played = model.rollout_buffer.observations()["observation"], []
     batch, _ = model._batch()
-    for state, action in zip(batch.inputs, batch.actions, strict=True):
+    inputs = batch.inputs.values
+    for state, action in zip(inputs, batch.actions, strict=True):
         head = ROADS[state][action]
         reward = -0.1 - (head == state) + 10.0 * (head == 0)
         played.append(reward + 0.5 * values[head] * (head != 0))
     np.testing.assert_allclose(batch.returns, played, rtol=1e-5, atol=1e-5)
-    np.testing.assert_array_equal(batch.baselines[:, 0], values[batch.inputs])
-    np.testing.assert_array_equal(np.sort(batch.inputs), np.sort(states))
-    assert (batch.inputs != states).any()
+    np.testing.assert_array_equal(batch.baselines[:, 0], values[inputs])
+    np.testing.assert_array_equal(np.sort(inputs), np.sort(states))
+    assert (inputs != states).any()
 
 
 @pytest.mark.parametrize("agent", [SASPG, SASNPG])

@@ -52,7 +52,7 @@ class Stroll(Task):
 
 TASK = Stroll()
 START = th.tensor([0.7, 0.3], dtype=th.float64)
-THETA = th.tensor(np.random.default_rng(5).normal(size=(A, S)), dtype=th.float64)
+THETA = th.tensor(np.random.default_rng(5).normal(size=(S, A)), dtype=th.float64)
 
 
 def action_probs(theta):
@@ -61,7 +61,7 @@ def action_probs(theta):
     rows = []
     for state in range(S - 1):
         set_probs = th.tensor(independent_set_probs(TASK.availability[state])[1:])
-        logits = theta[:, state].expand(len(masks), A)
+        logits = theta[state].expand(len(masks), A)
         rows.append(set_probs @ masked_log_probs(logits, masks).exp())
     return th.stack(rows)
 
@@ -90,18 +90,18 @@ def visits():
 
 def exact_fisher():
     """Sum over states, sets and actions of visits * phi * pi * psi psi'."""
-    fisher = np.zeros((A * S, A * S))
+    fisher = np.zeros((S * A, S * A))
     for state, visit in enumerate(visits()):
         set_probs = independent_set_probs(TASK.availability[state])
         for mask, set_prob in zip(subsets(A)[1:], set_probs[1:], strict=True):
             probs = (
-                masked_log_probs(THETA[None, :, state], th.tensor(mask)[None])[0]
+                masked_log_probs(THETA[None, state], th.tensor(mask)[None])[0]
                 .exp()
                 .numpy()
             )
             for action in np.flatnonzero(mask):
-                psi = np.zeros((A, S))
-                psi[:, state] = np.eye(A)[action] - probs
+                psi = np.zeros((S, A))
+                psi[state] = np.eye(A)[action] - probs
                 fisher += float(visit) * set_prob * probs[action] * np.outer(psi, psi)
     return fisher
 
@@ -224,7 +224,7 @@ def test_sasnpg_w_solves_its_equation(w_memory):
     collect(model, callback)
     batch, scores = model._batch()
     model.w = th.randn(model.w.shape, generator=th.Generator().manual_seed(1))
-    inputs = batch.inputs, scores.action_mask, batch.actions
+    inputs = batch.inputs.values, scores.action_mask, batch.actions
     psi = explicit_scores(model.policy.actor, *inputs).numpy()
     damping = np.square(psi).sum() / psi.size
     moment = psi.T @ psi / len(psi) + damping * np.eye(psi.shape[1])

@@ -89,9 +89,9 @@ def test_features_can_be_chosen(agent):
         "features_extractor_kwargs": {"order": 5, "coupled": False},
     }
     model = make_agent(agent, policy_kwargs=kwargs).learn(60)
-    network = model.q_net.q_net if agent is SASQ else model.policy.actor.layers
+    network = model.q_net if agent is SASQ else model.policy.actor
     # Five frequencies along each of two axes, and the constant.
-    assert network[0].in_features == 11
+    assert len(network.layers()[0].weight) == 11
 
 
 @episodic_agents
@@ -110,19 +110,20 @@ def test_rate_of_zero_leaves_policy_unchanged(agent):
 def test_default_hidden_layers(agent, policy, net_arch):
     model = make_agent(agent, policy=policy)
     assert model.policy.net_arch == net_arch
-    biases = [name for name in model.policy.state_dict() if name.endswith("bias")]
-    assert bool(biases) == bool(net_arch)
+    network = model.q_net if agent is SASQ else model.policy.actor
+    for layer in network.layers():
+        assert (layer.bias is not None) == bool(net_arch)
 
 
 @every_agent
 def test_layers_can_be_chosen(agent):
     model = make_agent(agent, policy="MlpPolicy", policy_kwargs={"net_arch": [7]})
-    network = model.q_net.q_net if agent is SASQ else model.policy.actor.layers
-    assert network[0].out_features == 7
+    network = model.q_net if agent is SASQ else model.policy.actor
+    assert network.layers()[0].weight.shape[1] == 7
     if agent is not SASQ:
         kwargs = {"net_arch": [7], "bias": False}
         model = make_agent(agent, policy="MlpPolicy", policy_kwargs=kwargs)
-        assert model.policy.actor.layers[0].bias is None
+        assert model.policy.actor.layers()[0].bias is None
 
 
 def test_unused_arguments_are_rejected():

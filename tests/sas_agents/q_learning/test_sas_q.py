@@ -15,8 +15,7 @@ from stable_baselines3.common.logger import Logger
 from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 
 from sas_agents import SASQ, VectorEnvAdapter, make_vec_env
-from sas_agents.q_learning._policies import LinearQNetwork, MaskedQNetwork
-from sas_agents.q_learning._sas_q import clip_gradients
+from sas_agents.models._mlp import Mlp
 from sas_gym import SASEnv, SASVectorEnv, Task, ThetaTwoTheta
 from sas_gym.action_sets import Independent
 from sas_gym.masks import MASK_KEY
@@ -74,9 +73,8 @@ def one_transition(next_mask, step_size, **options):
         **ONLINE | options,
     )
     model.set_logger(Logger(None, []))
-    theta = th.tensor([[-2.0], [-5.0]])
     for network in (model.q_net, model.q_net_target):
-        network.q_net[0].load_state_dict({"weight": theta})
+        network.set_theta(np.array([-2.0, -5.0], np.float32))
 
     def observation(feature, mask):
         return {
@@ -96,7 +94,7 @@ def one_transition(next_mask, step_size, **options):
 
 
 def theta_2(model):
-    return model.q_net.q_net[0].weight[1, 0].item()
+    return float(model.q_net.theta[1])
 
 
 @pytest.mark.parametrize("step_size", [0.01, 0.1, 1.0])
@@ -115,7 +113,7 @@ def test_theta_2_converges_with_all_available():
         model.train(1, 1)
         model._on_step()
     assert theta_2(model) == pytest.approx(-4.0, abs=1e-3)
-    assert model.q_net.q_net[0].weight[0, 0].item() == -2.0
+    assert model.q_net.theta[0] == -2.0
 
 
 @pytest.mark.parametrize(
@@ -132,9 +130,20 @@ def test_theta_2_converges_with_all_available():
 def test_target_of_each_kind(double_q, mask, next_q):
     """Of the values (1, 0.5) and the targets' (2, 9) in the state that follows."""
     model = one_transition(mask, 0.1, double_q=double_q)
-    model.q_net.q_net[0].weight.data.copy_(th.tensor([[0.5], [0.25]]))
-    model.q_net_target.q_net[0].weight.data.copy_(th.tensor([[1.0], [4.5]]))
+    model.q_net.set_theta(np.array([0.5, 0.25], np.float32))
+    model.q_net_target.set_theta(np.array([1.0, 4.5], np.float32))
     assert model._target(model.replay_buffer.sample(3)).tolist() == [next_q] * 3
+
+
+def test_target_is_a_query():
+    """In the unit of the rewards, twice that of q; nothing is rescaled."""
+    model = one_transition([1, 1], 0.1, normalize=True, double_q=False)
+    model.target_scale = 2.0
+    for _ in range(2):
+        assert model._target(model.replay_buffer.sample(3)).tolist() == [-8.0] * 3
+    assert model.target_scale == 2.0
+    for network in (model.q_net, model.q_net_target):
+        assert network.theta.tolist() == [-2.0, -5.0]
 
 
 def test_logged_loss_is_mean_of_gradient_steps():
@@ -171,46 +180,16 @@ def test_targets_follow_the_network_slowly(num_envs):
     """Noise of the network at one moment must not become the targets of all."""
     model: Any = SASQ("LinearPolicy", make_vec_env("SAS/Maze-v0", num_envs))
     model.set_logger(Logger(None, []))
-    online, target = model.q_net.q_net[0].weight, model.q_net_target.q_net[0].weight
-    online.data.fill_(1.0)
+    model.q_net.theta[:] = 1.0
     moved = []
     for _ in range(5):
         for _ in range(256 // num_envs):
             model._on_step()
-        moved.append(target.mean().item())
+        moved.append(model.q_net_target.theta.mean())
     # On the way at every update, and most of it after 1,280 steps.
     assert 0.1 < moved[0] < 0.4
     assert 0.6 < moved[-1] < 0.95
     assert moved == sorted(moved)
-
-
-@pytest.mark.parametrize(
-    "env_id", ["SAS/SanFrancisco-v0", "SAS/Maze-v0", "SAS/Recommender-v0"]
-)
-def test_closed_form_is_gradient_by_autograd(env_id):
-    """One-hot features, a Fourier basis, and a vector as it is."""
-    model: Any = SASQ("LinearPolicy", make_vec_env(env_id, 4), seed=0)
-    model.learn(1200)
-    network, batch = model.q_net, model.replay_buffer.sample(50)
-    assert isinstance(network, LinearQNetwork)
-    network.weight.data.normal_()
-    actions = batch.actions[:, 0].numpy()
-    target = np.random.default_rng(0).normal(size=50).astype(np.float32)
-    found = []
-    for kind in (LinearQNetwork, MaskedQNetwork):
-        encoded = kind.encode(network, batch.observations)
-        loss = kind.set_gradient(network, encoded, actions, target)
-        values = kind.values(network, encoded)
-        assert network.weight.grad is not None
-        found.append((loss, network.weight.grad.clone(), values))
-    (loss, gradient, values), (expected_loss, expected, expected_values) = found
-    assert loss == pytest.approx(expected_loss, rel=1e-5)
-    th.testing.assert_close(gradient, expected, rtol=1e-4, atol=1e-6)
-    np.testing.assert_allclose(values, expected_values, rtol=1e-4, atol=1e-5)
-    assert gradient.abs().max() > 0.01
-    taken = network.values_of(network.encode(batch.observations), actions)
-    expected_taken = expected_values[np.arange(50), actions]
-    np.testing.assert_allclose(taken, expected_taken, rtol=1e-4, atol=1e-5)
 
 
 class Doubling(BaseFeaturesExtractor):
@@ -241,26 +220,13 @@ def test_own_features_have_closed_form_if_fixed(layer, is_closed):
     env = make_vec_env("SAS/Maze-v0", 4)
     model: Any = SASQ("LinearPolicy", env, policy_kwargs=options, seed=0)
     model.learn(1200)
-    assert isinstance(model.q_net, LinearQNetwork) == is_closed
-    assert model.q_net.q_net[0].weight.abs().max() > 0
+    assert isinstance(model.q_net, Mlp) == is_closed
+    assert np.abs(model.q_net.theta).max() > 0
     model.policy.set_training_mode(True)
-    assert model.q_net.training == (not is_closed)
+    assert model.q_net.training
+    assert not model.q_net_target.training
     model.policy.set_training_mode(False)
     assert not model.q_net.training
-
-
-@pytest.mark.parametrize("policy", ["LinearPolicy", "MlpPolicy"])
-@pytest.mark.parametrize("max_norm", [0.5, 100.0, np.inf])
-def test_gradients_are_clipped_as_by_torch(policy, max_norm):
-    model: Any = SASQ(policy, make_vec_env("SAS/Maze-v0", 1))
-    parameters = list(model.q_net.parameters())
-    expected = [th.randn_like(parameter) for parameter in parameters]
-    for parameter, gradient in zip(parameters, expected, strict=True):
-        parameter.grad = gradient.clone()
-    clip_gradients(parameters, max_norm)
-    norm = float(th.cat([gradient.flatten() for gradient in expected]).norm())
-    for parameter, gradient in zip(parameters, expected, strict=True):
-        th.testing.assert_close(parameter.grad, gradient * min(max_norm / norm, 1.0))
 
 
 def test_samples_are_those_of_stable_baselines3():
@@ -294,8 +260,8 @@ def test_power_of_two_in_rewards_changes_no_bit(scale):
             "LinearPolicy", VectorEnvAdapter(env), learning_starts=50, seed=0
         )
         model.learn(400)
-        learned.append(model.q_net.q_net[0].weight.detach().clone())
-    assert th.equal(*learned)
+        learned.append(model.q_net.theta)
+    np.testing.assert_array_equal(*learned)
 
 
 def test_squared_loss_finds_the_mean():
@@ -303,7 +269,7 @@ def test_squared_loss_finds_the_mean():
     env = VectorEnvAdapter(SASVectorEnv(Bandit(), 8))
     model: Any = SASQ("LinearPolicy", env, learning_rate=0.02, seed=0)
     model.learn(8_000)
-    q = model.q_net.q_net[0].weight[:, 0] * model.target_scale
+    q = model.q_net.layers()[0].weight[0] * model.target_scale
     assert q.tolist() == pytest.approx([30.0, 10.0], rel=0.2)
 
 
@@ -313,7 +279,7 @@ def test_squared_loss_finds_the_mean():
 def test_exploration_rate_in_training_and_warm_up(learning_starts, left):
     """Right is greedy; left is chosen by half of the explorations."""
     model = one_transition([1, 1], 0.1)
-    model.q_net.q_net[0].weight.data.copy_(th.tensor([[-5.0], [-2.0]]))
+    model.q_net.set_theta(np.array([-5.0, -2.0], np.float32))
     model.exploration_rate, model.num_timesteps = 0.3, 50
     model._last_obs = {
         "observation": np.ones((20_000, 1), np.float32),
@@ -367,8 +333,7 @@ def test_exploration_and_warm_up_are_uniform_over_set():
 
 def test_each_environment_explores_independently():
     model = exploring_agent(exploration_rate=0.3)
-    with th.no_grad():
-        model.q_net.q_net[-1].weight[5] = 1.0
+    model.q_net.layers()[0].weight[:, 5] = 1.0
     masks = np.ones((30_000, 16), np.int8)
     actions, _ = model.predict(maze_observations(masks))
     probs = np.full(16, 0.3 / 16)

@@ -8,8 +8,8 @@ import torch as th
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sas_agents.models import _optimizers
-from sas_agents.models._optimizers import take_step
+from sas_agents import _fast
+from sas_agents._fast import take_step
 
 NUM_STEPS = 50
 
@@ -54,7 +54,7 @@ def test_adam_on_a_matrix_is_torchs(seed, rate, betas, eps):
 def test_adam_on_a_matrix_is_not_left_to_torch(monkeypatch):
     """Else the comparison above would compare torch with itself."""
     calls = []
-    monkeypatch.setattr(_optimizers, "adam_step", lambda *_: calls.append(1))
+    monkeypatch.setattr(_fast, "adam_step", lambda *_: calls.append(1))
     parameter = matrix()
     run(th.optim.Adam([parameter]), [parameter], take_step, gradients())
     assert len(calls) == NUM_STEPS - 1  # torch takes the first, and makes the moments
