@@ -132,7 +132,7 @@ class MaskedCnnLstmPolicy(MaskedLstmPolicy):
 
 
 class MaskedMultiInputLstmPolicy(MaskedLstmPolicy):
-    """For a dict: features are `CombinedExtractor` by default."""
+    """For a dict: features are `DictExtractor` by default."""
 
     extractor_for = staticmethod(multi_input_features)
 
@@ -223,6 +223,6 @@ class MaskedQRDQNCnnPolicy(MaskedQRDQNPolicy):
 
 
 class MaskedQRDQNMultiInputPolicy(MaskedQRDQNPolicy):
-    """For a dict: features are `CombinedExtractor` by default."""
+    """For a dict: features are `DictExtractor` by default."""
 
     extractor_for = staticmethod(multi_input_features)
