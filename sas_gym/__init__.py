@@ -5,10 +5,11 @@ Importing the package registers its ids with Gymnasium.
 
 from sas_gym import action_sets, masks, rules
 from sas_gym._catalogue import Catalogue, CatalogueRow, catalogue
-from sas_gym._env_checker import check_env
 from sas_gym._evaluation import RandomPolicy, episode_returns
+from sas_gym._flatten_actions import FlattenActions
 from sas_gym._registration import SPECS, TAGS, TaskSpec, register, register_all
 from sas_gym._wrappers import MaskInObservation, RepairAction, StochasticActionSets
+from sas_gym.checking._check_env import check_env
 from sas_gym.envs._single import SASEnv
 from sas_gym.envs._vector import SASVectorEnv
 from sas_gym.tasks._bay_area import BayArea
@@ -26,6 +27,7 @@ __all__ = [
     "BayArea",
     "Catalogue",
     "CatalogueRow",
+    "FlattenActions",
     "MaskInObservation",
     "Maze",
     "RandomPolicy",

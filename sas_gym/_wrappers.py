@@ -9,6 +9,8 @@ from gymnasium.utils import RecordConstructorArgs
 from gymnasium.wrappers import TimeLimit
 from numpy.typing import ArrayLike
 
+from sas_gym._finite_actions import FiniteActions
+from sas_gym._mask_source import MaskName, MaskSource
 from sas_gym._types import ALL_ENVS, Ints, Mask
 from sas_gym.action_sets import ActionSets
 from sas_gym.action_sets._independent import as_action_sets
@@ -24,8 +26,6 @@ from sas_gym.masks import (
     int_mask,
     mask_sizes,
     masked_space,
-    no_mask_error,
-    read_masks,
     repair_generator,
     unavailable_action_error,
     with_mask,
@@ -35,43 +35,57 @@ ResetReturn = tuple[Any, dict[str, Any]]
 StepReturn = tuple[Any, Any, bool, bool, dict[str, Any]]
 
 
-class _MaskWrapper(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
+class MaskWrapper(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
     """A wrapper that keeps the current action set and returns it.
 
     The set is the one that the wrapped environment provides; subclasses change it.
 
     Args:
         env: The environment.
-        in_observation: Whether the mask goes into the observation.
+        mask: Where its mask is, see `MaskSource`.
+        sizes: Number of entries of the mask in each dimension of the actions; those of
+            the environment by default.
+        in_observation: Whether the mask goes into the observation. A mask that comes
+            from another key of the observation then moves.
         **recorded: The subclass's arguments, for the environment's spec.
     """
 
     def __init__(
-        self, env: gym.Env[Any, Any], in_observation: bool, **recorded: Any
+        self,
+        env: gym.Env[Any, Any],
+        mask: MaskName | None,
+        *,
+        in_observation: bool,
+        sizes: list[int] | None = None,
+        **recorded: Any,
     ) -> None:
-        RecordConstructorArgs.__init__(self, **recorded)
+        RecordConstructorArgs.__init__(self, mask=mask, **recorded)
         super().__init__(env)
-        self._mask_sizes = mask_sizes(env.action_space)
+        self._mask_sizes = mask_sizes(env.action_space) if sizes is None else sizes
+        self._source = MaskSource(env, mask)
         self._in_observation = in_observation
+        self._moved_key: str | None = None
         if in_observation:
-            self.observation_space = masked_space(
-                env.observation_space, sum(self._mask_sizes)
-            )
+            space = env.observation_space
+            if self._source.is_in_observation and self._source.key != MASK_KEY:
+                self._moved_key = self._source.key
+                space = gym.spaces.Dict(self._without_moved(space))
+            self.observation_space = masked_space(space, sum(self._mask_sizes))
         self._mask: Mask | None = None
+        self._num_steps = 0
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> ResetReturn:
         """Start an episode."""
         observation, info = self.env.reset(seed=seed, options=options)
-        self._mask = self._required(self._inner_mask(observation, info))
+        self._mask = self._found_mask(observation, info)
         return self._with_mask(observation, info)
 
     def step(self, action: Any) -> StepReturn:
         """Take an action."""
         observation, reward, terminated, truncated, info = self.env.step(action)
-        final = terminated or truncated
-        self._mask = self._required(self._inner_mask(observation, info, final))
+        self._mask = self._found_mask(observation, info, terminated or truncated)
         observation, info = self._with_mask(observation, info)
         return observation, reward, terminated, truncated, info
 
@@ -82,56 +96,76 @@ class _MaskWrapper(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         return self._mask.copy()
 
     def _inner_mask(
-        self, observation: Any, info: dict[str, Any], final: bool = False
+        self, observation: Any, info: dict[str, Any], final: bool | None = None
     ) -> Mask | None:
-        """Return the mask that the wrapped environment provides, if any."""
-        masks = read_masks(self.env, observation, info)
-        if not masks:
-            return None
-        channel, values = next(iter(masks.items()))
+        """Return the mask that the wrapped environment provides, if any.
+
+        Args:
+            observation: What the environment returned.
+            info: The info that it returned.
+            final: Whether a step ended the episode; `None` after a reset.
+        """
+        if final is not None:
+            self._num_steps += 1
+        when = "at reset()" if final is None else f"at step {self._num_steps}"
+        for place, values in self._source.places(observation, info):
+            return self._checked(values, f"{place} {when}", bool(final))
+        if self._source.is_named:
+            raise self._source.error(observation, info)
+        return None
+
+    def _checked(self, values: Any, source: str, final: bool) -> Mask:
+        """Return a mask of the environment as one of the wrapper."""
         return check_masks(
-            values, self._mask_sizes, channel, batch_shape=(), final=final
+            values, self._mask_sizes, source, batch_shape=(), final=final
         )
 
-    def _required(self, mask: Mask | None) -> Mask:
+    def _found_mask(
+        self, observation: Any, info: dict[str, Any], final: bool | None = None
+    ) -> Mask:
+        """Return the mask of the wrapper, which must not be missing."""
+        mask = self._inner_mask(observation, info, final)
         if mask is None:
-            raise no_mask_error(self.env)
+            raise self._source.error(observation, info)
         return mask
 
     def _with_mask(self, observation: Any, info: dict[str, Any]) -> ResetReturn:
         mask = self.action_masks()
         if self._in_observation:
+            if self._moved_key is not None:
+                observation = self._without_moved(observation)
             observation = with_mask(observation, mask)
         return observation, {**info, MASK_KEY: int_mask(mask)}
 
+    def _without_moved(self, entries: Any) -> dict[str, Any]:
+        """Return entries of a Dict without the mask's former key."""
+        return {key: entries[key] for key in entries if key != self._moved_key}
 
-class _ChangesActions(_MaskWrapper):
-    """A wrapper that changes which discrete actions reach the environment."""
 
-    def __init__(
-        self, env: gym.Env[Any, Any], in_observation: bool, **recorded: Any
-    ) -> None:
-        self._actions = discrete_actions(env.action_space)
+class _RepairsActions(MaskWrapper):
+    """A wrapper that can replace unavailable choices by random available ones."""
+
+    def __init__(self, env: gym.Env[Any, Any], *args: Any, **kwargs: Any) -> None:
+        self._actions = FiniteActions(env.action_space)
         self._repair_rng = np.random.default_rng()
-        super().__init__(env, in_observation, **recorded)
-
-    def _is_available(self, action: Any) -> bool:
-        if not self._actions.contains(action):
-            raise ValueError(f"action {action!r} is not in {self._actions}")
-        return bool(self.action_masks()[int(action) - int(self._actions.start)])
+        super().__init__(env, *args, **kwargs)
 
     def _seed_repairs(self, seed: int | None) -> None:
         """Restart the stream of replaced actions, if there is a seed."""
         if seed is not None:
             self._repair_rng = repair_generator(seed)
 
-    def _replacement(self) -> Any:
-        """Return a random available action."""
-        choice = self._repair_rng.choice(np.flatnonzero(self.action_masks()))
-        return self._actions.dtype.type(choice + self._actions.start)
+    def _repaired(self, action: Any) -> tuple[Any, bool]:
+        """Return an available action, and whether it replaces the given one."""
+        mask, choices = self.action_masks(), self._actions.choices(action)
+        available = self._actions.available(mask, choices)
+        if available.all():
+            return action, False
+        drawn = self._actions.draw(mask, self._repair_rng)
+        return self._actions.action(np.where(available, choices, drawn)), True
 
 
-class StochasticActionSets(_ChangesActions):
+class StochasticActionSets(_RepairsActions):
     """Give any environment with discrete actions stochastic action sets.
 
     If the environment provides an action mask of its own, the sets are drawn within it,
@@ -146,6 +180,9 @@ class StochasticActionSets(_ChangesActions):
         on_unavailable: What an unavailable action does: `"raise"` an error; or give way
             to a random available action (`"repair"`), and `info["repaired"]` says so.
         unavailable_penalty: Cost of a replaced action, subtracted from its reward.
+        mask: Where the environment has its own mask, if it has one that is not in
+            `observation["action_mask"]`, `info["action_mask"]` or `action_masks()`:
+            another key, the name of another method, or a function of the environment.
 
     Example:
         >>> env = StochasticActionSets(gym.make("CartPole-v1"), 0.7)
@@ -162,10 +199,13 @@ class StochasticActionSets(_ChangesActions):
         mask_in_observation: bool = True,
         on_unavailable: OnUnavailable = "raise",
         unavailable_penalty: float = 0.0,
+        mask: MaskName | None = None,
     ) -> None:
+        num_actions = int(discrete_actions(env.action_space).n)
         super().__init__(
             env,
-            mask_in_observation,
+            mask,
+            in_observation=mask_in_observation,
             action_sets=as_plain(action_sets),
             mask_in_observation=mask_in_observation,
             on_unavailable=on_unavailable,
@@ -175,7 +215,6 @@ class StochasticActionSets(_ChangesActions):
         space = env.observation_space
         self._states = space if isinstance(space, gym.spaces.Discrete) else None
         num_states = None if self._states is None else int(self._states.n)
-        num_actions = int(self._actions.n)
         sets = as_action_sets(from_plain(action_sets))
         fitted = sets.fit(num_actions, num_states)
         self._sets = ActionSetSampler(fitted, num_actions, num_envs=1)
@@ -192,22 +231,23 @@ class StochasticActionSets(_ChangesActions):
     ) -> ResetReturn:
         """Start an episode, and draw its first action set."""
         observation, info = self.env.reset(seed=seed, options=options)
-        if seed is not None or self._mask is None:
+        is_first = self._mask is None
+        if seed is not None or is_first:
             self._sets.seed(seed)
         self._seed_repairs(seed)
         inner = self._inner_mask(observation, info)
+        if inner is None and is_first:
+            self._source.warn_of_other_names(observation, info)
         inputs = self._distribution_inputs(observation, inner)
         self._mask = self._sets.reset_at(ALL_ENVS, *inputs)[0]
         return self._with_mask(observation, self._with_repaired(info, False))
 
     def step(self, action: Any) -> StepReturn:
         """Take an action that is in the current action set."""
-        repaired = not self._is_available(action)
+        available, repaired = self._repaired(action)
         if repaired and not self._repairs:
             raise unavailable_action_error(action, self.action_masks())
-        if repaired:
-            action = self._replacement()
-        observation, reward, terminated, truncated, info = self.env.step(action)
+        observation, reward, terminated, truncated, info = self.env.step(available)
         if repaired and self._penalty:
             reward = float(reward) - self._penalty
         inner = self._inner_mask(observation, info, terminated or truncated)
@@ -248,16 +288,19 @@ def episodes_end(env: gym.Env[Any, Any]) -> bool:
     return time_limit(env) is not None or getattr(task, "always_ends", False)
 
 
-class MaskInObservation(_MaskWrapper):
+class MaskInObservation(MaskWrapper):
     """Put the mask that an environment provides elsewhere into its observations.
 
-    It may come from `info["action_mask"]`, as in Gymnasium's Taxi, or from a method
-    `action_masks()`; afterwards it is in the observation, in the info and in the
-    method. The keys of a dict observation stay beside it; anything else goes under
-    `observation`.
+    The mask may come from `info["action_mask"]`, as in Gymnasium's Taxi, from a method
+    `action_masks()`, or from the place that `mask` names. Afterwards it is in the
+    observation, in the info and in the method. The keys of a dict observation stay
+    beside it; anything else goes under `observation`.
 
     Args:
         env: The environment.
+        mask: Where the mask is, if in another place: another key of the observation
+            (which is replaced) or of the info, the name of another method, or a
+            function of the environment.
 
     Example:
         >>> bare = gym.make("SAS/SanFrancisco-v0", mask_in_observation=False)
@@ -265,23 +308,25 @@ class MaskInObservation(_MaskWrapper):
         ['observation', 'action_mask']
     """
 
-    def __init__(self, env: gym.Env[Any, Any]) -> None:
-        super().__init__(env, in_observation=True)
+    def __init__(self, env: gym.Env[Any, Any], *, mask: MaskName | None = None) -> None:
+        super().__init__(env, mask, in_observation=True)
 
 
-class RepairAction(_ChangesActions):
+class RepairAction(_RepairsActions):
     """Replace an unavailable action by a random available one.
 
-    An agent without masks can run so, as a baseline. Each info has the key `repaired`:
-    whether the action of the step was replaced (false after a reset).
+    An agent without masks can run so, as a baseline. Of several dimensions those with
+    an unavailable choice are replaced. Each info has the key `repaired`: whether the
+    action of the step was replaced (false after a reset).
 
     Args:
         env: An environment that provides its action mask: in the observation, in the
             info or by a method `action_masks()`.
+        mask: Where the mask is, if in another place; see `MaskInObservation`.
     """
 
-    def __init__(self, env: gym.Env[Any, Any]) -> None:
-        super().__init__(env, in_observation=False)
+    def __init__(self, env: gym.Env[Any, Any], *, mask: MaskName | None = None) -> None:
+        super().__init__(env, mask, in_observation=False)
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -293,9 +338,7 @@ class RepairAction(_ChangesActions):
 
     def step(self, action: Any) -> StepReturn:
         """Take the action or, if it is unavailable, another one."""
-        repaired = not self._is_available(action)
-        if repaired:
-            action = self._replacement()
-        observation, reward, terminated, truncated, info = super().step(action)
+        available, repaired = self._repaired(action)
+        observation, reward, terminated, truncated, info = super().step(available)
         info = {**info, REPAIRED_KEY: repaired}
         return observation, reward, terminated, truncated, info

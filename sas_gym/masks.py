@@ -31,10 +31,10 @@ def discrete_actions(space: gym.Space[Any]) -> "Discrete[np.int64]":
         ValueError: If it is another kind of space.
     """
     if not isinstance(space, Discrete):
-        raise ValueError(
-            f"action masks need a Discrete action space, got {space}: number the "
-            "actions (those of a MultiDiscrete space by their combinations)"
-        )
+        cure = ""
+        if isinstance(space, MultiDiscrete | MultiBinary):
+            cure = ": number its combinations by sas_gym.FlattenActions(env)"
+        raise ValueError(f"action sets need a Discrete action space, got {space}{cure}")
     return space
 
 
@@ -99,30 +99,6 @@ def repair_generator(seed: int | Sequence[int] | None) -> Generator:
     return np.random.default_rng(np.random.SeedSequence(seed, spawn_key=_REPAIRS_KEY))
 
 
-def read_masks(
-    env: gym.Env[Any, Any], observation: Any, info: dict[str, Any]
-) -> dict[str, Any]:
-    """Return the current mask from every channel that provides it, by channel."""
-    masks = {}
-    if isinstance(observation, dict) and MASK_KEY in observation:
-        masks[f"obs[{MASK_KEY!r}]"] = observation[MASK_KEY]
-    if MASK_KEY in info:
-        masks[f"info[{MASK_KEY!r}]"] = info[MASK_KEY]
-    if env.has_wrapper_attr("action_masks"):
-        masks["action_masks()"] = env.get_wrapper_attr("action_masks")()
-    return masks
-
-
-def no_mask_error(env: Any) -> ValueError:
-    """Return the error for an environment that provides no action mask."""
-    return ValueError(
-        f"{env} provides no action mask: put it into the observation (key "
-        f"{MASK_KEY!r}), return info[{MASK_KEY!r}] from reset and step, or write a "
-        "method action_masks(). For agents without masks call "
-        "sas_agents.make_vec_env(..., mask_in_observation=False)"
-    )
-
-
 def check_masks(
     masks: ArrayLike,
     num_actions: int | Sequence[int],
@@ -163,7 +139,7 @@ def check_masks(
         expected = f"({batch}, {num_entries})" if batch else f"({num_entries},)"
         raise ValueError(
             f"{source} must have one entry per action, shape {expected}; got shape "
-            f"{shape}"
+            f"{shape}{_shape_hint(array, sizes)}"
         )
     checked: Mask = array == 1
     # What is neither 0 nor 1, NaN too, is not zero and yet not available.
@@ -185,6 +161,22 @@ def check_masks(
         )
     has_none: Mask = ~np.repeat(has_action, sizes, axis=-1)
     return checked | has_none
+
+
+def _shape_hint(array: NDArray[Any], sizes: list[int]) -> str:
+    """Return the cure for a mask of a wrong shape, where there is one."""
+    if len(sizes) > 1 and array.shape[-len(sizes) :] == tuple(sizes):
+        return (
+            ", a joint mask of all combinations: number these by "
+            "sas_gym.FlattenActions(env)"
+        )
+    is_list = array.ndim == 1 and array.dtype.kind in "iu" and len(sizes) == 1
+    if is_list and len(array) and 0 <= array.min() <= array.max() < sizes[0]:
+        return (
+            ". A list of available actions becomes a mask by "
+            f"numpy.isin(range({sizes[0]}), actions)"
+        )
+    return ""
 
 
 def masked_space(bare: gym.Space[Any], num_actions: int) -> Dict:

@@ -59,7 +59,7 @@ class WithoutMask(gym.ObservationWrapper[Any, Any, Any]):
         space: Any = env.observation_space
         spaces = {name: space[name] for name in space if name != MASK_KEY}
         self._is_bare = list(spaces) == ["observation"]
-        bare = spaces.get("observation")
+        bare: Any = spaces.get("observation")
         self.observation_space = bare if self._is_bare else gym.spaces.Dict(spaces)
 
     def observation(self, observation: Any) -> Any:

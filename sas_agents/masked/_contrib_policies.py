@@ -131,7 +131,7 @@ class MaskedCnnLstmPolicy(MaskedLstmPolicy):
 
 
 class MaskedMultiInputLstmPolicy(MaskedLstmPolicy):
-    """For a dict: features are `CombinedExtractor` by default."""
+    """For a dict: features are `DictExtractor` by default."""
 
     extractor_for = staticmethod(multi_input_features)
 
@@ -222,6 +222,6 @@ class MaskedQRDQNCnnPolicy(MaskedQRDQNPolicy):
 
 
 class MaskedQRDQNMultiInputPolicy(MaskedQRDQNPolicy):
-    """For a dict: features are `CombinedExtractor` by default."""
+    """For a dict: features are `DictExtractor` by default."""
 
     extractor_for = staticmethod(multi_input_features)

@@ -249,6 +249,6 @@ class MaskedActorCriticCnnPolicy(MaskedActorCriticPolicy):
 
 
 class MaskedMultiInputActorCriticPolicy(MaskedActorCriticPolicy):
-    """For a dict: features are `CombinedExtractor` by default."""
+    """For a dict: features are `DictExtractor` by default."""
 
     extractor_for = staticmethod(multi_input_features)

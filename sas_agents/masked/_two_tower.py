@@ -38,7 +38,7 @@ class TwoTowerPolicy(MaskedMultiInputActorCriticPolicy):
         activation_fn: Activation function of all hidden layers.
         ortho_init: Whether weights of the state tower and the critic start orthogonal.
         use_sde: Must be `False`: state-dependent exploration is for continuous actions.
-        features_extractor_class: Features of the state. Default: `CombinedExtractor`
+        features_extractor_class: Features of the state. Default: `DictExtractor`
             for a dict, else `FlattenExtractor`.
         features_extractor_kwargs: Arguments of the features extractor.
         share_features_extractor: Whether actor and critic have one features extractor.

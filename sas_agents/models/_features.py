@@ -14,13 +14,13 @@ from stable_baselines3.common.policies import BaseModel
 from stable_baselines3.common.preprocessing import is_image_space, preprocess_obs
 from stable_baselines3.common.torch_layers import (
     BaseFeaturesExtractor,
-    CombinedExtractor,
     FlattenExtractor,
     NatureCNN,
 )
 from torch.nn.modules.batchnorm import _BatchNorm
 from torch.nn.modules.dropout import _DropoutNd
 
+from sas_agents.models._dict_extractor import DictExtractor
 from sas_gym.masks import MASK_KEY
 
 ArrayObs = dict[str, NDArray[Any]]
@@ -111,7 +111,7 @@ def linear_features(space: gym.Space[Any]) -> type[BaseFeaturesExtractor]:
     single number is taken for a feature, as that of `SAS/ThetaTwoTheta-v0` is).
     """
     if isinstance(space, spaces.Dict):
-        return CombinedExtractor
+        return DictExtractor
     if isinstance(space, spaces.Discrete):
         return OneHot
     if isinstance(space, spaces.Box) and is_bounded_vector(space):
@@ -132,7 +132,7 @@ def image_features(space: gym.Space[Any]) -> type[BaseFeaturesExtractor]:
 
 def multi_input_features(space: gym.Space[Any]) -> type[BaseFeaturesExtractor]:
     """Return what joins the entries of a dict; other spaces are flattened."""
-    return CombinedExtractor if isinstance(space, spaces.Dict) else FlattenExtractor
+    return DictExtractor if isinstance(space, spaces.Dict) else FlattenExtractor
 
 
 def has_fixed_output(features: BaseFeaturesExtractor) -> bool:

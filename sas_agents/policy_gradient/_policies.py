@@ -205,6 +205,6 @@ class CnnPolicy(SASPolicy):
 
 
 class MultiInputPolicy(SASPolicy):
-    """Networks on a dict: `SASPolicy`, by default with `CombinedExtractor`."""
+    """Networks on a dict: `SASPolicy`, by default with `DictExtractor`."""
 
     extractor_for = staticmethod(multi_input_features)

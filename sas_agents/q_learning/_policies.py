@@ -134,6 +134,6 @@ class CnnQPolicy(SASQPolicy):
 
 
 class MultiInputQPolicy(SASQPolicy):
-    """Q-networks on a dict: `SASQPolicy`, by default with `CombinedExtractor`."""
+    """Q-networks on a dict: `SASQPolicy`, by default with `DictExtractor`."""
 
     extractor_for = staticmethod(multi_input_features)

@@ -5,7 +5,9 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 from gymnasium import spaces
+from gymnasium.wrappers import OrderEnforcing, PassiveEnvChecker, TimeLimit
 from numpy.typing import NDArray
+from stable_baselines3.common.monitor import Monitor
 from stable_baselines3.common.vec_env import (
     VecEnv,
     VecEnvWrapper,
@@ -14,13 +16,19 @@ from stable_baselines3.common.vec_env import (
 from stable_baselines3.common.vec_env.base_vec_env import VecEnvObs, VecEnvStepReturn
 
 from sas_gym import MaskInObservation, SASEnv
+from sas_gym._mask_source import (
+    METHOD,
+    MaskName,
+    mask_like_keys,
+    no_mask_error,
+)
+from sas_gym._wrappers import MaskWrapper
 from sas_gym.masks import (
     MASK_KEY,
     check_masks,
     has_mask,
     mask_sizes,
     masked_space,
-    no_mask_error,
     with_mask,
 )
 
@@ -39,18 +47,24 @@ class VecMaskInObservation(VecEnvWrapper):
 
     Args:
         venv: The environments to wrap.
+        mask: Where the masks are, if in another place: another key of the observations
+            (which is replaced) or of the infos, or the name of another method.
     """
 
-    def __init__(self, venv: VecEnv) -> None:
+    def __init__(self, venv: VecEnv, *, mask: str | None = None) -> None:
+        self._key, self._method = mask or MASK_KEY, mask or METHOD
         self._rewards = unwrap_vec_normalize(venv)
         if self._rewards is not None and self._rewards.norm_obs:
             raise ValueError(
                 "masks must be in the observations before these are normalised: write "
-                "VecNormalize(VecMaskInObservation(venv), norm_obs_keys=[...])"
+                "VecNormalize(VecMaskInObservation(venv), "
+                f"norm_obs_keys={_box_keys(venv.observation_space)})"
             )
         self._mask_sizes = mask_sizes(venv.action_space)
-        space = masked_space(venv.observation_space, sum(self._mask_sizes))
-        super().__init__(venv, space)
+        space = venv.observation_space
+        if isinstance(space, spaces.Dict):
+            space = spaces.Dict(self._bare(space.spaces))
+        super().__init__(venv, masked_space(space, sum(self._mask_sizes)))
 
     def reset(self) -> VecEnvObs:
         """Reset every environment."""
@@ -61,14 +75,15 @@ class VecMaskInObservation(VecEnvWrapper):
         obs, rewards, dones, infos = self.venv.step_wait()
         for info in (infos[index] for index in np.flatnonzero(dones)):
             last = info["terminal_observation"]
+            given = _entry(last, self._key, info.get(self._key))
             final_mask = check_masks(
-                _carried(last, info.get(MASK_KEY, np.ones(sum(self._mask_sizes)))),
+                np.ones(sum(self._mask_sizes)) if given is None else given,
                 self._mask_sizes,
-                f"info[{MASK_KEY!r}]",
+                f"the mask {self._key!r} of a final state",
                 batch_shape=(),
                 final=True,
             )
-            info["terminal_observation"] = with_mask(last, final_mask)
+            info["terminal_observation"] = with_mask(self._bare(last), final_mask)
         # Of wrappers and environment, only the latter keeps these up to date.
         resets = self.unwrapped.reset_infos
         current = [
@@ -81,7 +96,7 @@ class VecMaskInObservation(VecEnvWrapper):
         masks = check_masks(
             self._provided(obs, infos), self._mask_sizes, batch_shape=(self.num_envs,)
         )
-        masked = with_mask(obs, masks)
+        masked = with_mask(self._bare(obs), masks)
         if self._rewards is not None:
             # Replay buffers store the observations that VecNormalize remembers.
             self._rewards.old_obs = masked
@@ -89,64 +104,60 @@ class VecMaskInObservation(VecEnvWrapper):
 
     def _provided(self, obs: VecEnvObs, infos: list[dict[str, Any]]) -> NDArray[Any]:
         """Return the current masks from the place that has them."""
-        if isinstance(obs, dict) and MASK_KEY in obs:
-            return obs[MASK_KEY]
-        if all(MASK_KEY in info for info in infos):
-            return np.stack([info[MASK_KEY] for info in infos])
-        if self.venv.has_attr("action_masks"):
-            return np.stack(self.venv.env_method("action_masks"))
-        raise no_mask_error("the environment")
+        carried: NDArray[Any] | None = _entry(obs, self._key)
+        if carried is not None:
+            return carried
+        if all(self._key in info for info in infos):
+            return np.stack([info[self._key] for info in infos])
+        if self.venv.has_attr(self._method):
+            return np.stack(self.venv.env_method(self._method))
+        raise no_mask_error("the VecEnv", sorted(mask_like_keys(obs, infos[0])))
+
+    def _bare(self, obs: Any) -> Any:
+        """Return observations without the masks that they carry."""
+        if not isinstance(obs, dict):
+            return obs
+        return {key: value for key, value in obs.items() if key != self._key}
 
 
-def _carried(obs: Any, otherwise: Any) -> Any:
-    """Return the mask that an observation carries, or another one."""
-    return obs.get(MASK_KEY, otherwise) if isinstance(obs, dict) else otherwise
+def _entry(obs: Any, key: str, otherwise: Any = None) -> Any:
+    """Return an entry of an observation that may have no keys."""
+    return obs.get(key, otherwise) if isinstance(obs, dict) else otherwise
 
 
-class CheckedMask(gym.Wrapper[Any, Any, Any, Any]):
-    """Check the masks in a single environment's observations before they are cast.
-
-    Stable-Baselines3 copies observations into arrays of the space's type, which turn
-    0.5, NaN and 256 into 0. Whether a mask is empty is checked afterwards.
-    """
-
-    def __init__(self, env: gym.Env[Any, Any]) -> None:
-        super().__init__(env)
-        self._sizes = mask_sizes(env.action_space)
-        self._num_steps = 0
-
-    def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[Any, dict[str, Any]]:
-        """Start an episode."""
-        obs, info = self.env.reset(seed=seed, options=options)
-        self._check(obs, "at reset()")
-        return obs, info
-
-    def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
-        """Take an action."""
-        obs, reward, terminated, truncated, info = self.env.step(action)
-        self._num_steps += 1
-        self._check(obs, f"at step {self._num_steps}")
-        return obs, reward, terminated, truncated, info
-
-    def _check(self, obs: Any, when: str) -> None:
-        source = f"observation[{MASK_KEY!r}] {when}"
-        check_masks(obs[MASK_KEY], self._sizes, source, batch_shape=(), final=True)
+def _box_keys(space: gym.Space[Any]) -> list[str]:
+    """Return the keys that a normaliser can be given, once the mask is there."""
+    if not isinstance(space, spaces.Dict):
+        return ["observation"]
+    return [key for key in space if isinstance(space[key], spaces.Box)]
 
 
-def single_with_mask(env: gym.Env[Any, Any]) -> gym.Env[Any, Any]:
+def single_with_mask(
+    env: gym.Env[Any, Any], mask: MaskName | None = None
+) -> gym.Env[Any, Any]:
     """Return an environment whose observations carry a checked mask.
 
-    An environment with infinitely many actions has no mask and stays as it is.
+    Stable-Baselines3 copies observations into arrays of the space's type, which turn
+    0.5, NaN and 256 into 0: so the masks in observations are checked, too. An
+    environment with infinitely many actions has no mask and stays as it is.
+
+    Args:
+        env: The environment.
+        mask: Where its mask is, if in an unusual place; see `MaskInObservation`.
     """
-    if not has_finite_actions(env):
+    if not has_finite_actions(env) or (mask is None and _is_checked(env)):
         return env
-    if not has_mask(env.observation_space):
-        return MaskInObservation(env)
-    if isinstance(env.unwrapped, SASEnv):  # its masks are right
-        return env
-    return CheckedMask(env)
+    return MaskInObservation(env, mask=mask)
+
+
+def _is_checked(env: gym.Env[Any, Any]) -> bool:
+    """Return whether the masks in an environment's observations are right."""
+    space = env.observation_space
+    if not has_mask(space) or not isinstance(space[MASK_KEY], spaces.MultiBinary):
+        return False
+    while isinstance(env, Monitor | OrderEnforcing | PassiveEnvChecker | TimeLimit):
+        env = env.env
+    return isinstance(env, MaskWrapper | SASEnv)
 
 
 def vec_with_mask(venv: VecEnv) -> VecEnv:

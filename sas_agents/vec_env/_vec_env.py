@@ -31,10 +31,11 @@ from sas_agents.vec_env._infos import (
 )
 from sas_agents.vec_env._mask_in_observation import single_with_mask, vec_with_mask
 from sas_gym import SASEnv, SASVectorEnv, Task
+from sas_gym._mask_source import MaskName
 
 
 def make_vec_env(
-    env_id: str | Callable[..., gym.Env[Any, Any]] | Task,
+    env_id: str | Callable[..., gym.Env[Any, Any]] | Task | gym.Env[Any, Any],
     n_envs: int = 1,
     seed: int | None = None,
     start_index: int = 0,
@@ -46,6 +47,7 @@ def make_vec_env(
     monitor_kwargs: dict[str, Any] | None = None,
     wrapper_kwargs: dict[str, Any] | None = None,
     mask_in_observation: bool = True,
+    mask: MaskName | None = None,
 ) -> VecEnv:
     """Make copies of an environment in parallel, with episode statistics.
 
@@ -53,15 +55,16 @@ def make_vec_env(
     observation, in the info or in a method `action_masks()`. So agents, callbacks,
     `evaluate_policy` and `VecNormalize` take the environments as they are.
 
-    All arguments but the last are those of Stable-Baselines3's function of this name,
+    All arguments but the last two are those of Stable-Baselines3's function of this name,
     which makes the environments unless they have a vector form: a task of `sas_gym`
     has one, and so has an id with a vector entry point that resets in the same step.
     The vector form steps all copies at once. It is used unless `start_index`,
-    `wrapper_class`, `vec_env_cls` or one of the three other `_kwargs` asks for single
-    environments.
+    `wrapper_class`, `vec_env_cls`, `mask` or one of the three other `_kwargs` asks for
+    single environments.
 
     Args:
-        env_id: An id, a function that makes an environment, or a task of `sas_gym`.
+        env_id: An id, a function that makes an environment, or a task of `sas_gym`; for
+            one environment in all also the environment itself.
         n_envs: Number of environments in parallel.
         seed: Seed of the first reset.
         start_index: Rank of the first environment, which names its monitor file and is
@@ -78,8 +81,12 @@ def make_vec_env(
             for agents that take no masks, or find them elsewhere: observations are as
             the environment makes them, and the ids and tasks of `sas_gym` leave the
             mask out. The same argument in `env_kwargs` says it, too.
+        mask: Where the environment has its mask, if in another place: another key, the
+            name of another method, or a function of the environment; see
+            `sas_gym.MaskInObservation`.
     """
     env_kwargs = env_kwargs or {}
+    env_id = maker_of(env_id, n_envs)
     in_observation = env_kwargs.get("mask_in_observation", mask_in_observation)
     if not in_observation and takes_argument(env_id, "mask_in_observation"):
         env_kwargs = {**env_kwargs, "mask_in_observation": False}
@@ -90,6 +97,7 @@ def make_vec_env(
         vec_env_kwargs,
         monitor_kwargs,
         wrapper_kwargs,
+        mask,
     )
     vector_env = None
     if not any(asks_for_single):
@@ -104,7 +112,7 @@ def make_vec_env(
             seed,
             start_index,
             monitor_dir,
-            partial(masked, wrapper_class) if in_observation else wrapper_class,
+            partial(masked, mask, wrapper_class) if in_observation else wrapper_class,
             env_kwargs,
             vec_env_cls,
             vec_env_kwargs,
@@ -120,7 +128,26 @@ def make_vec_env(
     return EpisodeMonitor(venv, monitor_dir)
 
 
+def maker_of(env_id: Any, n_envs: int) -> Any:
+    """Return what makes environments, also of a single environment."""
+    if isinstance(env_id, VecEnv | VectorEnv):
+        raise ValueError(
+            f"{env_id} is many environments already: pass a VecEnv to the agent as it "
+            "is, a vector environment as sas_agents.VectorEnvAdapter(env)"
+        )
+    if not isinstance(env_id, gym.Env):
+        return env_id
+    if n_envs > 1:
+        name = type(env_id.unwrapped).__name__
+        raise ValueError(
+            f"{env_id} is one environment, and n_envs is {n_envs}: pass a function "
+            f"that makes it, make_vec_env(lambda: {name}(...), n_envs={n_envs})"
+        )
+    return lambda: env_id
+
+
 def masked(
+    mask: MaskName | None,
     wrapper_class: Callable[..., gym.Env[Any, Any]] | None,
     env: gym.Env[Any, Any],
     **wrapper_kwargs: Any,
@@ -128,7 +155,7 @@ def masked(
     """Wrap a single environment, and bring its mask into the observation."""
     if wrapper_class is not None:
         env = wrapper_class(env, **wrapper_kwargs)
-    return single_with_mask(env)
+    return single_with_mask(env, mask)
 
 
 def takes_argument(env_id: Any, name: str) -> bool:

@@ -1,0 +1,1 @@
+"""The checker for environments with masks, and its report."""
