@@ -31,6 +31,7 @@ class DictExtractor(CombinedExtractor):
         super().__init__(renamed, cnn_output_dim, normalized_image)
         self._observation_space = observation_space
         self._names = names
+        self.keys = list(names)
 
     def forward(self, observations: dict[str, th.Tensor]) -> th.Tensor:
         """Return the features of all entries, joined."""

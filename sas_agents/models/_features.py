@@ -157,8 +157,8 @@ def array_features(
     `None` where only torch can compute it. A subclass may compute something else.
     """
     kind = type(features)
-    if isinstance(features, CombinedExtractor) and kind is CombinedExtractor:
-        return _combined_rows(list(features.extractors), space)
+    if isinstance(features, DictExtractor) and kind is DictExtractor:
+        return _combined_rows(features.keys, space)
     if kind in (OneHot, Identity, FlattenExtractor):
         return _flat_rows(space)
     if isinstance(features, FourierBasis) and kind is FourierBasis:

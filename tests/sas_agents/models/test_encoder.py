@@ -8,10 +8,11 @@ import pytest
 import torch as th
 from gymnasium import spaces
 from stable_baselines3.common.preprocessing import preprocess_obs
-from stable_baselines3.common.torch_layers import CombinedExtractor, FlattenExtractor
+from stable_baselines3.common.torch_layers import FlattenExtractor
 from stable_baselines3.common.utils import obs_as_tensor
 
 from sas_agents import FourierBasis
+from sas_agents.models._dict_extractor import DictExtractor
 from sas_agents.models._features import Identity, OneHot, bare_space
 from sas_agents.models._inputs import Dense, Encoder, Indices, Tensors
 from sas_gym.masks import MASK_KEY, masked_space
@@ -35,8 +36,8 @@ CASES = [
     (spaces.MultiBinary(4), Identity, Dense),
     (PAIR, FlattenExtractor, Dense),
     (IMAGE, FlattenExtractor, Dense),
-    (SMALL, CombinedExtractor, Dense),
-    (WITH_PAIR, CombinedExtractor, Dense),
+    (SMALL, DictExtractor, Dense),
+    (WITH_PAIR, DictExtractor, Dense),
 ]
 
 
