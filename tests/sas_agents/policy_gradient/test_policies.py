@@ -16,13 +16,13 @@ from helpers.agents import (
     make_agent,
 )
 from stable_baselines3.common.torch_layers import (
-    CombinedExtractor,
     FlattenExtractor,
     NatureCNN,
 )
 from stable_baselines3.common.vec_env import DummyVecEnv, VecMonitor
 
 from sas_agents import SASPG, SASQ, FourierBasis
+from sas_agents.models._dict_extractor import DictExtractor
 from sas_agents.models._features import Identity, OneHot
 from sas_gym.masks import MASK_KEY, masked_space
 
@@ -39,7 +39,7 @@ SPACES: dict[str, list[tuple[spaces.Space[Any], type]]] = {
         (spaces.Box(1, 2, (1,)), Identity),
         (spaces.MultiDiscrete([2, 3]), Identity),
         (spaces.MultiBinary(3), Identity),
-        (PAIR, CombinedExtractor),
+        (PAIR, DictExtractor),
     ],
     "MlpPolicy": [
         (spaces.Discrete(4), FlattenExtractor),
@@ -49,10 +49,10 @@ SPACES: dict[str, list[tuple[spaces.Space[Any], type]]] = {
     # Of several channels, too: gradients of convolutions need not be contiguous.
     "CnnPolicy": [(IMAGE, NatureCNN), (COLOUR_IMAGE, NatureCNN)],
     "MultiInputPolicy": [
-        (PAIR, CombinedExtractor),
+        (PAIR, DictExtractor),
         (
             spaces.Dict({"observation": spaces.Discrete(3), "image": IMAGE}),
-            CombinedExtractor,
+            DictExtractor,
         ),
         (spaces.Box(-1, 1, (2,)), FlattenExtractor),
     ],
