@@ -118,9 +118,9 @@ def mask_like_keys(observation: Any, info: dict[str, Any]) -> set[str]:
 def _other_names_text(names: list[str]) -> str:
     return (
         f"Names that sound like a mask: {', '.join(map(repr, names))}. If one says "
-        f"which actions are available, pass its name (mask={names[0]!r}), or for a "
-        "list of actions a function: "
-        "mask=lambda env: numpy.isin(range(num_actions), env.unwrapped.name())"
+        f"which actions are available, pass it (mask={names[0]!r}); if it is a method "
+        "that returns a list of actions, pass mask=lambda env: "
+        f"numpy.isin(range(num_actions), env.unwrapped.{names[0]}())"
     )
 
 

@@ -391,10 +391,25 @@ def require_mask(
             "`env = sas_agents.VecMaskInObservation(env)`; or pass "
             "predict(observation, action_masks=...)"
         )
+    _check_keys(observation, space)
     shape = _batch_shape(observation, space)
     given = observation[MASK_KEY] if action_masks is None else action_masks
     masks = check_masks(given, sizes, source, batch_shape=shape)
     return with_mask(observation, masks)
+
+
+def _check_keys(observation: dict[str, Any], space: gym.Space[Any]) -> None:
+    """Raise `ValueError` for an observation with other keys than its space."""
+    known = set(space.spaces) if isinstance(space, spaces.Dict) else {"observation"}
+    given = set(observation)
+    missing = sorted(known - given - {MASK_KEY})
+    unknown = sorted(given - known - {MASK_KEY})
+    if missing or unknown:
+        raise ValueError(
+            f"predict() got an observation with the keys {sorted(given)}: missing "
+            f"{missing}, unknown {unknown}. The model learned from the keys "
+            f"{sorted(known)}"
+        )
 
 
 def _batch_shape(

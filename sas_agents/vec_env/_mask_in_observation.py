@@ -23,6 +23,7 @@ from sas_gym._mask_source import (
     no_mask_error,
 )
 from sas_gym._wrappers import MaskWrapper
+from sas_gym.checking._spaces import check_not_nested
 from sas_gym.masks import (
     MASK_KEY,
     check_masks,
@@ -147,6 +148,7 @@ def single_with_mask(
     """
     if not has_finite_actions(env) or (mask is None and _is_checked(env)):
         return env
+    check_not_nested(env.observation_space)
     return MaskInObservation(env, mask=mask)
 
 

@@ -55,9 +55,10 @@ def make_vec_env(
     observation, in the info or in a method `action_masks()`. So agents, callbacks,
     `evaluate_policy` and `VecNormalize` take the environments as they are.
 
-    All arguments but the last two are those of Stable-Baselines3's function of this name,
-    which makes the environments unless they have a vector form: a task of `sas_gym`
-    has one, and so has an id with a vector entry point that resets in the same step.
+    All arguments but the last two are those of Stable-Baselines3's function of this
+    name, which makes the environments unless they have a vector form: a task of
+    `sas_gym` has one, and so has an id with a vector entry point that resets in the
+    same step.
     The vector form steps all copies at once. It is used unless `start_index`,
     `wrapper_class`, `vec_env_cls`, `mask` or one of the three other `_kwargs` asks for
     single environments.

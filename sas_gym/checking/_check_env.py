@@ -1,8 +1,10 @@
 """A checker for masked environments, ours and others'."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from copy import deepcopy
 from functools import partial
+from itertools import chain
 from typing import Any
 
 import gymnasium as gym
@@ -65,14 +67,15 @@ def check_env(
     """
     made = made_env(env)
     checker = _Checker(made, mask, num_steps)
-    checks = [checker.check_spaces, checker.play, checker.replay]
+    repeats = [checker.replay]
     if must_refuse:
-        checks.append(checker.check_refusal)
+        repeats.append(checker.check_refusal)
     stock = partial(run_stock_checkers, made, mask, skip_render_check)
+    stages = [checker.check_spaces], [checker.play], repeats, [stock]
     if report:
-        print(checker.report([*checks, stock]))  # noqa: T201  # it is asked for
+        print(checker.report(*stages))  # noqa: T201  # it is asked for
         return
-    for check in [*checks, stock]:
+    for check in chain(*stages):
         check()
     for warning in checker.warnings:
         gym.logger.warn(warning)
@@ -101,6 +104,15 @@ def made_env(env: Any) -> gym.Env[Any, Any]:
     raise ValueError(f"{env!r} is no environment of Gymnasium: {cure}")
 
 
+@contextmanager
+def _collected(faults: list[str]) -> Iterator[None]:
+    """Add a fault that is raised inside to a list."""
+    try:
+        yield
+    except AssertionError as error:
+        faults.append(str(error))
+
+
 class _Checker:
     """The checks of one environment, and what they find.
 
@@ -120,15 +132,14 @@ class _Checker:
         self.trace: Trace = []
         self.warnings: list[str] = []
 
-    def report(self, checks: Iterable[Callable[[], None]]) -> str:
-        """Run checks to the first fault, and return a page about the environment."""
-        findings = []
-        try:
-            for check in checks:
-                check()
-        except AssertionError as error:
-            findings.append(str(error))
-        return report_text(self.player, self.trace, [*findings, *self.warnings])
+    def report(self, *stages: Iterable[Callable[[], None]]) -> str:
+        """Run checks up to a stage with a fault; return the report."""
+        faults: list[str] = []
+        for stage in stages:
+            for check in stage if not faults else ():
+                with _collected(faults):
+                    check()
+        return report_text(self.player, self.trace, [*faults, *self.warnings])
 
     def check_spaces(self) -> None:
         """Check that agents can use the spaces."""
@@ -149,8 +160,8 @@ class _Checker:
         if not isinstance(space, MultiBinary):
             self.warnings.append(
                 f"observation_space[{self.source.key!r}] is {space}: make it "
-                f"MultiBinary({num_entries}), as wrappers such as VecNormalize change "
-                "the values of a Box"
+                f"MultiBinary({num_entries}) or wrap the environment in "
+                "sas_gym.MaskInObservation, as VecNormalize changes the values of a Box"
             )
 
     def play(self) -> None:
@@ -161,7 +172,7 @@ class _Checker:
     def replay(self) -> None:
         """Check that a seed replays an episode."""
         replayed: Trace = []
-        self.player.play(self.num_steps, replayed)
+        Player(self.env, self.source).play(self.num_steps, replayed)
         check_replay(self.trace, replayed)
 
     def _warn_of_endless_episodes(self) -> None:

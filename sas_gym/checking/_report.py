@@ -26,7 +26,7 @@ def report_text(player: Player, trace: Trace, findings: Sequence[str]) -> str:
         rows += [
             ("mask", _places(player)),
             ("sets", _sizes(player, masks)),
-            ("actions", _availability(masks.mean(axis=0))),
+            ("actions", _availability(masks.mean(axis=0), _names(player))),
         ]
     if trace:
         rows += [("episodes", _episodes(trace)), ("random play", _returns(trace))]
@@ -41,8 +41,7 @@ def report_text(player: Player, trace: Trace, findings: Sequence[str]) -> str:
 
 def _places(player: Player) -> str:
     names = sorted(player.places)
-    agreement = ", which agree" if len(names) > 1 else ""
-    return " and ".join(names) + agreement
+    return ", ".join(names) + (": they agree" if len(names) > 1 else "")
 
 
 def _sizes(player: Player, masks: Mask) -> str:
@@ -59,25 +58,37 @@ def _sizes(player: Player, masks: Mask) -> str:
     )
 
 
-def _availability(shares: Floats) -> str:
+def _names(player: Player) -> list[str]:
+    """Return the names of a mask's entries: `2:0` is choice 0 of dimension 2."""
+    sizes = player.actions.sizes
+    if len(sizes) == 1:
+        return [str(action) for action in range(sizes[0])]
+    return [
+        f"{dimension}:{choice}"
+        for dimension, size in enumerate(sizes)
+        for choice in range(size)
+    ]
+
+
+def _availability(shares: Floats, names: list[str]) -> str:
     """Return how often each action is available, in per cent of the steps."""
     percent = np.round(100 * shares).astype(int)
     if len(shares) <= MAX_LISTED:
-        return ", ".join(f"{action}: {share} %" for action, share in enumerate(percent))
+        pairs = zip(names, percent, strict=True)
+        return ", ".join(f"{name} in {share} %" for name, share in pairs)
     extremes = [
-        f"{text} {_listed(np.flatnonzero(which))}"
+        f"{text} {_listed([names[action] for action in np.flatnonzero(which)])}"
         for text, which in (("never", shares == 0), ("always", shares == 1))
         if which.any()
     ]
     low, middle, high = np.percentile(percent, [0, 50, 100]).astype(int)
-    return ", ".join(
-        [f"{low} % to {high} % of the steps, median {middle} %", *extremes]
-    )
+    span = f"each in {low} % to {high} % of the steps, median {middle} %"
+    return "; ".join([span, *extremes])
 
 
-def _listed(actions: Any) -> str:
-    shown = ", ".join(map(str, actions[:MAX_LISTED].tolist()))
-    return shown if len(actions) <= MAX_LISTED else f"{shown}, ... ({len(actions)})"
+def _listed(names: list[str]) -> str:
+    shown = ", ".join(names[:MAX_LISTED])
+    return shown if len(names) <= MAX_LISTED else f"{shown}, ... ({len(names)})"
 
 
 def _ended(trace: Trace) -> Any:

@@ -27,6 +27,7 @@ def check_spaces(
             "environment in gymnasium.wrappers.TransformAction(env, lambda action: "
             f"action + {offset}, gymnasium.spaces.{_from_0(action_space)})"
         )
+    check_not_nested(observation_space)
     parts = list(_parts(observation_space))
     if all(name == _MASK_PART for name, _ in parts):
         raise ValueError(
@@ -53,16 +54,27 @@ def _parts(space: gym.Space[Any]) -> Iterator[tuple[str, gym.Space[Any]]]:
         yield "observation_space", space
 
 
+def check_not_nested(observation_space: gym.Space[Any]) -> None:
+    """Raise `ValueError` for observations with entries inside entries."""
+    if isinstance(observation_space, spaces.Tuple):
+        raise _nested_error("observation_space", observation_space)
+    for name, space in _parts(observation_space):
+        if isinstance(space, spaces.Dict | spaces.Tuple):
+            raise _nested_error(name, space)
+
+
+def _nested_error(name: str, space: gym.Space[Any]) -> ValueError:
+    return ValueError(
+        f"{name} {space} is nested, and agents take arrays: flatten it before the "
+        "wrapper of the mask, as in sas_gym.MaskInObservation("
+        "gymnasium.wrappers.FlattenObservation(env)). Where the observation itself "
+        "carries the mask, flatten its other entries by "
+        "gymnasium.wrappers.TransformObservation and gymnasium.spaces.flatten"
+    )
+
+
 def _check_numbers(name: str, space: gym.Space[Any]) -> None:
     """Raise `ValueError` for an observation that is no array of numbers."""
-    if isinstance(space, spaces.Dict | spaces.Tuple):
-        raise ValueError(
-            f"{name} {space} is nested, and agents take arrays: flatten it before the "
-            "wrapper of the mask, as in sas_gym.MaskInObservation("
-            "gymnasium.wrappers.FlattenObservation(env)). Where the observation itself "
-            "carries the mask, flatten its other entries by "
-            "gymnasium.wrappers.TransformObservation and gymnasium.spaces.flatten"
-        )
     if not isinstance(
         space,
         spaces.Box | spaces.Discrete | spaces.MultiDiscrete | spaces.MultiBinary,

@@ -18,16 +18,16 @@ def fault(message: str) -> AssertionError:
 
 def check_reset_signature(env: gym.Env[Any, Any]) -> None:
     """Raise `AssertionError` for a `reset` that takes no seed and options."""
-    for layer in (env, env.unwrapped):
+    layers = [layer for layer in (env, env.unwrapped) if isinstance(layer, gym.Env)]
+    for layer in layers:
         try:
             signature(layer.reset).bind(seed=0, options=None)
         except TypeError as error:
-            if isinstance(layer, gym.Env):
-                raise fault(
-                    f"{type(layer).__name__}.reset() cannot be called as Gymnasium "
-                    f"does ({error}): write `def reset(self, *, seed=None, "
-                    "options=None)`, and return the observation and an info"
-                ) from error
+            raise fault(
+                f"{type(layer).__name__}.reset() cannot be called as Gymnasium does "
+                f"({error}): write `def reset(self, *, seed=None, options=None)`, and "
+                "return the observation and an info"
+            ) from error
 
 
 def split_reset(returned: Any) -> tuple[Any, dict[str, Any]]:
@@ -116,7 +116,8 @@ def _check_entry(name: str, space: Space[Any], value: Any, when: str) -> None:
             f"{array[~np.isfinite(array)].ravel()[:5].tolist()}. Fix the environment's "
             "reset() and step()"
         )
-    if not space.contains(value):
+    is_array = isinstance(value, np.ndarray | np.generic)
+    if (isinstance(space, Box) and not is_array) or not space.contains(value):
         raise fault(
             f"{name} {when} is not in its space {space}: {_difference(space, value)}"
         )

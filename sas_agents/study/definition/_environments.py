@@ -34,6 +34,8 @@ class Problem(NamedTuple):
     """Arguments of the id, or of the environment of the task."""
     guest_sets: Any = None
     """Distribution of the action sets to draw for a guest; `None` if it has masks."""
+    guest_mask: str | None = None
+    """Where a guest has its mask, if in an unusual place; see `MaskInObservation`."""
 
 
 def locate(location: str) -> Any:
@@ -67,7 +69,8 @@ def make_problem(environment: str, arguments: dict[str, Any]) -> Problem:
 
     `action_sets = {Markov = [0.1, 0.05]}` in a study stands for
     `sas_gym.action_sets.Markov(0.1, 0.05)`. A guest, which takes no such argument and
-    no `availability`, gets `StochasticActionSets` around it.
+    no `availability`, gets `StochasticActionSets` around it. `mask` names the key or
+    the method of its mask.
     """
     made = dict(arguments)
     if isinstance(sets := made.get("action_sets"), dict):
@@ -81,12 +84,14 @@ def make_problem(environment: str, arguments: dict[str, Any]) -> Problem:
         creator = load_env_creator(creator)
     if _takes(creator, "mask_in_observation"):
         return Problem(environment, made)
-    sets = _taken_sets(creator, made)
-    return Problem(partial(gym.make, environment, **made), guest_sets=sets)
+    sets = _taken(creator, made, "action_sets", "availability")
+    mask = _taken(creator, made, "mask")
+    return Problem(partial(gym.make, environment, **made), {}, sets, mask)
 
 
 def _of_entry_point(make: Callable[..., Any], arguments: dict[str, Any]) -> Problem:
-    sets = _taken_sets(make, arguments)
+    sets = _taken(make, arguments, "action_sets", "availability")
+    mask = _taken(make, arguments, "mask")
     limit = arguments.pop("max_episode_steps", None)
     made = make(**arguments)
     if isinstance(made, Task):
@@ -100,12 +105,12 @@ def _of_entry_point(make: Callable[..., Any], arguments: dict[str, Any]) -> Prob
         env: gym.Env[Any, Any] = make(**arguments)
         return env if limit is None else TimeLimit(env, limit)
 
-    return Problem(guest, guest_sets=sets)
+    return Problem(guest, {}, sets, mask)
 
 
-def _taken_sets(make: Callable[..., Any], arguments: dict[str, Any]) -> Any:
-    """Take the distribution of the sets out of the arguments, if `make` has no use."""
-    for name in ("action_sets", "availability"):
+def _taken(make: Callable[..., Any], arguments: dict[str, Any], *names: str) -> Any:
+    """Take the first of some arguments out that `make` has no use for."""
+    for name in names:
         if name in arguments and not _takes(make, name):
             return arguments.pop(name)
     return None
@@ -127,11 +132,17 @@ def make_env(problem: Problem, mask_in_observation: bool = True) -> gym.Env[Any,
     if isinstance(problem.target, Task):
         return single_env(problem.target, **options)
     env = problem.target()
-    if problem.guest_sets is None:
+    if problem.guest_sets is not None:
+        return StochasticActionSets(
+            env,
+            problem.guest_sets,
+            mask_in_observation=mask_in_observation,
+            mask=problem.guest_mask,
+        )
+    if problem.guest_mask is None:
         return env
-    return StochasticActionSets(
-        env, problem.guest_sets, mask_in_observation=mask_in_observation
-    )
+    wrapper = MaskInObservation if mask_in_observation else RepairAction
+    return wrapper(env, mask=problem.guest_mask)
 
 
 def training_env(

@@ -74,7 +74,7 @@ def test_make_vec_env_has_sb3s_defaults():
     ours, sb3s = parameters(make_vec_env), parameters(sb3_make_vec_env)
     assert {name: p.default for name, p in ours.items()} == {
         name: p.default for name, p in sb3s.items()
-    } | {"mask_in_observation": True}
+    } | {"mask_in_observation": True, "mask": None}
 
 
 @pytest.mark.parametrize("public", PUBLIC, ids=sas_agents.__all__)
