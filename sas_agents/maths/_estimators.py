@@ -214,8 +214,9 @@ def conjugate_gradients(
     def scaled(vector: Array) -> Array:
         if diagonal is None:
             return vector
-        quotients: Array = np.zeros_like(vector)
-        return np.divide(vector, diagonal, quotients, where=diagonal > 0)
+        quotients = np.zeros_like(vector)
+        np.divide(vector, diagonal, out=quotients, where=diagonal > 0)
+        return quotients
 
     solution, residual = np.zeros_like(target), target
     direction = scaled(residual)

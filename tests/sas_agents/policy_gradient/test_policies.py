@@ -153,4 +153,4 @@ def test_distribution_has_the_frequencies_of_predictions(agent, policy):
     found = np.bincount(actions, minlength=16) / num_samples
     errors = np.sqrt(probs * (1 - probs) / num_samples)
     assert (abs(found - probs) <= 5 * errors + 1e-6).all()
-    assert 0 < float(distribution.entropy()) < np.log(16)
+    assert 0 < distribution.entropy().item() < np.log(16)
