@@ -208,11 +208,15 @@ def conjugate_gradients(
         target: The right-hand side.
         num_steps: Largest number of products.
         diagonal: The matrix's diagonal, by which the steps are scaled if it is given: a
-            diagonal matrix then takes one step.
+            diagonal matrix then takes one step. Where it is 0 the solution is 0.
     """
 
     def scaled(vector: Array) -> Array:
-        return vector if diagonal is None else vector / diagonal
+        if diagonal is None:
+            return vector
+        quotients = np.zeros_like(vector)
+        np.divide(vector, diagonal, out=quotients, where=diagonal > 0)
+        return quotients
 
     solution, residual = np.zeros_like(target), target
     direction = scaled(residual)

@@ -93,8 +93,14 @@ class Warnings:
                 "whole_episodes=False",
             )
 
-    def of_update(self, batch: Batch, kl: float) -> None:
-        """Warn of an update that did nothing, or far too much."""
+    def of_update(self, batch: Batch, kl: float, norms: NDArray[Any]) -> None:
+        """Warn of an update that did nothing, or far too much.
+
+        Args:
+            batch: The rollout.
+            kl: The KL divergence of the policy from the one that played.
+            norms: Norms of the scores.
+        """
         if not kl <= HUGE_KL:
             self._warn(
                 "kl",
@@ -106,6 +112,14 @@ class Warnings:
                 "advantages",
                 "all advantages of a rollout are 0, and nothing can be learned from "
                 "it: check the rewards (all 0?)",
+            )
+
+        elif not norms.any():
+            self._warn(
+                "scores",
+                "the gradient of the policy is 0 at every step of a rollout, and "
+                "nothing can be learned from it: check the observations (all 0?) and "
+                "the masks (one action each?)",
             )
 
     def _warn(self, kind: str, message: str) -> None:

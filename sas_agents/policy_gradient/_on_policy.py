@@ -248,11 +248,15 @@ class PolicyGradientAlgorithm(MaskedAlgorithm, OnPolicyAlgorithm):
         """Update policy, critics and baseline weights from the last rollout."""
         # The checks find an overflow, and say what to do about it.
         with np.errstate(all="ignore"):
-            batch, kl = self._update()
-        self._warnings.of_update(batch, kl)
+            batch, kl, norms = self._update()
+        self._warnings.of_update(batch, kl, norms)
 
-    def _update(self) -> tuple[Batch, float]:
-        """Learn from the last rollout; return it, and how far the policy moved."""
+    def _update(self) -> tuple[Batch, float, NDArray[Any]]:
+        """Learn from the last rollout.
+
+        Returns:
+            The rollout, how far the policy moved, and norms of the scores.
+        """
         batch, scores = self._batch()
         norms, measured = scores.norms()
         record_variance(self.logger, batch, scores, norms, measured)
@@ -271,7 +275,7 @@ class PolicyGradientAlgorithm(MaskedAlgorithm, OnPolicyAlgorithm):
         self.logger.record("train/n_updates", self._n_updates, exclude="tensorboard")
         self.logger.record("train/return_scale", self.return_scale)
         self.logger.record("train/kl", kl)
-        return batch, kl
+        return batch, kl, norms
 
     def _update_policy(
         self, batch: Batch, scores: Scores, norms: NDArray[Any]

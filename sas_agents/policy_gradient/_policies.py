@@ -7,6 +7,10 @@ import numpy as np
 import torch as th
 from gymnasium import spaces
 from numpy.typing import NDArray
+from stable_baselines3.common.distributions import (
+    CategoricalDistribution,
+    Distribution,
+)
 from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from stable_baselines3.common.type_aliases import Schedule
 from torch import nn
@@ -157,6 +161,19 @@ class SASPolicy(ModelPolicy):
         actions = self._choose(logits, deterministic)
         log_probs = chosen_log_probs(logits.log_softmax(dim=-1), actions)
         return actions, self.predict_values(obs), log_probs
+
+    def get_distribution(self, obs: TensorObs) -> Distribution:
+        """Return the distribution of the actions, as Stable-Baselines3's policies do.
+
+        Args:
+            obs: Observations with their masks, as `obs_to_tensor` returns them.
+
+        Returns:
+            One distribution per row; unavailable actions have probability 0:
+            `policy.get_distribution(obs).distribution.probs`.
+        """
+        distribution = CategoricalDistribution(int(self.action_space.n))
+        return distribution.proba_distribution(self.masked_logits(obs))
 
     def predict_values(self, obs: TensorObs) -> th.Tensor:
         """Return v(s) as a column."""

@@ -47,6 +47,16 @@ class SASVectorEnv(PlainSpec, VectorEnv[Observation, ArrayLike, NDArray[Any]]):
 
     `gymnasium.make_vec(id, num_envs, ...)` takes every argument below but `task`.
 
+    Two of Gymnasium's wrappers are wrong with `SAME_STEP` before Gymnasium 1.4:
+    `NormalizeReward` leaves out the first reward of every episode and adds returns of
+    one episode to the next, and `RecordEpisodeStatistics` leaves out first steps.
+    Upgrade Gymnasium, or normalise by Stable-Baselines3's `VecNormalize`.
+
+    A seed holds for all episodes: the action sets of an episode follow from the seed,
+    the environment's number, the episode's number and the step, and a reset at the end
+    of an episode goes on counting. Stable-Baselines3's `DummyVecEnv` and
+    `SubprocVecEnv` pass a seed to the first reset alone, and options likewise.
+
     Args:
         task: The task; or its class, or that class's name as `"module:Class"`. The
             module is imported: such a string must be trusted, as a model file must be.

@@ -5,12 +5,16 @@ from typing import Any
 import numpy as np
 import pytest
 import torch as th
+from gymnasium import spaces
 from gymnasium.wrappers import TimeLimit
 from helpers.agents import (
     EPISODE_STEPS,
+    Masked,
     MaskInside,
     all_agents,
+    assert_differ,
     episodic_agents,
+    everything_learned,
     make_agent,
 )
 
@@ -138,3 +142,41 @@ def test_divergence_of_sas_q_is_named():
     model = make_agent(SASQ, learning_rate=1e10)
     with pytest.raises(ValueError, match="the targets have grown to"):
         model.learn(1000)
+
+
+class Zeros(Masked):
+    """Observations of zeros, for some time or for ever; then the number of a step."""
+
+    def __init__(self, num_zeros: float) -> None:
+        super().__init__(spaces.Box(-np.inf, np.inf, (2,)))
+        self.num_zeros = num_zeros
+
+    def observe(self) -> Any:
+        self.num_zeros -= 1
+        seen = [0.0, 0.0] if self.num_zeros >= 0 else [1.0, self.num_steps % 3]
+        return np.array(seen, np.float32)
+
+    def reset(self, *, seed: int | None = None, options: Any = None) -> Any:
+        _, info = super().reset(seed=seed, options=options)
+        return self.observe(), info
+
+    def step(self, action: Any) -> Any:
+        _, *rest = super().step(action)
+        return self.observe(), *rest
+
+
+@all_agents
+@pytest.mark.parametrize("policy", ["LinearPolicy", "MlpPolicy"])
+@pytest.mark.filterwarnings("ignore:the gradient of the policy is 0 at every step")
+def test_observations_of_zeros_are_learned_from(agent, policy):
+    """A bandit's dummy observation, and a warm-up of zeros."""
+    make_agent(agent, Zeros(np.inf), policy=policy).learn(100)
+    model = make_agent(agent, Zeros(100), policy=policy).learn(200)
+    before = everything_learned(model)
+    assert_differ(before, everything_learned(model.learn(200)))
+
+
+@episodic_agents
+def test_policy_without_a_gradient_warns(agent):
+    with pytest.warns(UserWarning, match=r"is 0 at every .* observations \(all 0\?\)"):
+        make_agent(agent, Zeros(np.inf)).learn(20)

@@ -230,6 +230,18 @@ def test_conjugate_gradients_of_a_diagonal_take_one_step():
     np.testing.assert_allclose(solution, 1 / diagonal)
 
 
+def test_conjugate_gradients_leave_out_what_is_0():
+    """A parameter without samples: 0/0 would be NaN."""
+    diagonal = np.array([2.0, 0.0])
+    for target, expected in (([4.0, 0.0], [2.0, 0.0]), ([0.0, 0.0], [0.0, 0.0])):
+        solution = conjugate_gradients(
+            lambda x: diagonal * x, np.array(target), 3, diagonal=diagonal
+        )
+        np.testing.assert_array_equal(solution, expected)
+    nothing = conjugate_gradients(np.zeros_like, np.zeros(2), 3, diagonal=np.zeros(2))
+    assert not nothing.any()
+
+
 def test_conjugate_gradients_are_as_exact_for_tiny_targets():
     matrix = np.array([[2.0, 1.0], [1.0, 3.0]], np.float32)
     target = np.array([1.0, -2.0], np.float32)

@@ -83,6 +83,15 @@ def test_value_of_a_state_is_the_mean_of_its_returns_and_prior():
     assert_close(model.theta, [(4 + 6 + 8 + 2) / 4, 7.0, -1.5])
 
 
+@pytest.mark.parametrize("scale", [0.0, 1e-30])
+def test_features_of_zero_leave_values_as_they_are(scale):
+    """A dummy observation; squares of tiny features are 0 in single precision."""
+    model, features, weights, targets = problem(0)
+    before = model.theta.copy()
+    fit_least_squares(model, Dense(scale * features), weights, targets)
+    assert_close(model.theta, before)
+
+
 def loss_and_gradients(model, features, weights, targets):
     """Differentiate half the mean squared error by autograd."""
     weights, targets = th.tensor(weights), th.tensor(targets)

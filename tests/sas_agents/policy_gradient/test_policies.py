@@ -14,6 +14,7 @@ from helpers.agents import (
     every_agent,
     everything_learned,
     make_agent,
+    maze_observations,
 )
 from stable_baselines3.common.torch_layers import (
     FlattenExtractor,
@@ -134,3 +135,22 @@ def test_unused_arguments_are_rejected():
         SASPG.policy_aliases["MlpPolicy"](
             space, spaces.Discrete(3), lambda _: 1.0, use_sde=True
         )
+
+
+@episodic_agents
+@pytest.mark.parametrize("policy", ["LinearPolicy", "MlpPolicy"])
+def test_distribution_has_the_frequencies_of_predictions(agent, policy):
+    """`policy.get_distribution` as in Stable-Baselines3; 5 standard errors."""
+    model = make_agent(agent, policy=policy).learn(100)
+    num_samples = 20_000
+    one = {key: values[:1] for key, values in maze_observations(1).items()}
+    obs = {key: np.repeat(values, num_samples, 0) for key, values in one.items()}
+    distribution = model.policy.get_distribution(model.policy.obs_to_tensor(one)[0])
+    probs = distribution.distribution.probs[0].detach().numpy()
+    assert probs.sum() == pytest.approx(1, abs=1e-5)
+    assert (probs[one[MASK_KEY][0] == 0] == 0).all()
+    actions, _ = model.predict(obs)
+    found = np.bincount(actions, minlength=16) / num_samples
+    errors = np.sqrt(probs * (1 - probs) / num_samples)
+    assert (abs(found - probs) <= 5 * errors + 1e-6).all()
+    assert 0 < distribution.entropy().item() < np.log(16)

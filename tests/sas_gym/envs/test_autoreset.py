@@ -8,7 +8,11 @@ import numpy as np
 import pytest
 from gymnasium.utils.env_checker import data_equivalence
 from gymnasium.vector import AutoresetMode
-from gymnasium.wrappers.vector import FilterObservation, RecordEpisodeStatistics
+from gymnasium.wrappers.vector import (
+    FilterObservation,
+    NormalizeReward,
+    RecordEpisodeStatistics,
+)
 
 from sas_gym import SPECS, SanFrancisco, SASVectorEnv
 from sas_gym.action_sets import Markov, PerEpisode
@@ -205,3 +209,21 @@ def test_gymnasium_vector_wrappers_take_next_step():
         obs, *_, infos = wrapped.step(infos["action_mask"].argmax(axis=1))
     assert list(obs) == ["observation"]
     assert infos["episode"]["l"].tolist() == [4, 4, 4]
+
+
+@pytest.mark.skipif(
+    tuple(map(int, gym.__version__.split(".")[:2])) < (1, 4),
+    reason="these wrappers are wrong with SAME_STEP before Gymnasium 1.4",
+)
+def test_gymnasium_statistics_take_same_step():
+    """Every step counts, the first one of an episode too, and for its episode only."""
+    env: Any = gym.make_vec("SAS/Maze-v0", 3, max_episode_steps=4)
+    normalized = NormalizeReward(RecordEpisodeStatistics(env), gamma=1.0)
+    _, infos = normalized.reset(seed=0)
+    for step in range(1, 13):
+        *_, infos = normalized.step(infos["action_mask"].argmax(axis=1))
+        assert ("episode" in infos) == (step % 4 == 0)
+        if step % 4 == 0:
+            assert infos["episode"]["l"].tolist() == [4, 4, 4]
+    assert round(normalized.return_rms.count) == 3 * 12
+    assert normalized.accumulated_reward.tolist() == [0.0, 0.0, 0.0]
