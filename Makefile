@@ -16,6 +16,8 @@ run: $(VENV)/installed
 	$(BIN)/sas-study run $(PART)
 	$(BIN)/sas-study table $(PART) --csv results/ours.csv.gz
 	$(BIN)/sas-study plot $(PART) --figure learning_curves --output results/figures
+	@echo "Written: results/*.json (runs), results/ours.csv.gz (evaluations)," \
+		"results/figures (learning curves)"
 
 # The tables of docs/results.md and of examples/paper/README.md and the README's figure,
 # from the results in the repository: nothing is trained.

@@ -6,6 +6,8 @@ The environment uses Gymnasium alone, neither `sas_gym` nor `sas_agents`, and re
 its action mask in the same place as Gymnasium's Taxi. The command plays two rules,
 which show how good a return can be, and trains an agent. `--steps` shortens the
 training.
+
+It needs `pip install ".[agents]"` in a clone of the repository.
 """
 
 from argparse import ArgumentParser

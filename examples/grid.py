@@ -5,6 +5,8 @@
 The map becomes a task, and a task can be solved exactly: the command prints the mean
 returns of the best policy and of random play, and trains an agent. `--size` and
 `--steps` make it shorter.
+
+It needs `pip install ".[agents,planning,render]"` in a clone of the repository.
 """
 
 from argparse import ArgumentParser

@@ -2,8 +2,8 @@
 
     python examples/store_outputs.py
 
-The stored outputs are what a reader sees without running anything, so run it whenever
-an agent or an environment changes.
+Readers see the stored outputs without running anything. Run this program whenever an
+agent or an environment changes.
 """
 
 from pathlib import Path

@@ -4,6 +4,8 @@
 
 It prints a table and saves pictures to `results/tour`: for every environment the first
 steps of an episode, and a moving picture of the best policy in the Bay Area.
+
+It needs `pip install ".[planning,render]"` in a clone of the repository.
 """
 
 import re

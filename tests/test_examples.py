@@ -55,7 +55,7 @@ def test_tour_runs_to_its_end_and_writes_into_results(tmp_path: Path):
 
 
 def test_every_program_is_run_by_a_test():
-    """Of the others one runs the notebooks, and one has a test file of its own."""
+    """One other program runs the notebooks, and one has its own test file."""
     programs = {str(path.relative_to(EXAMPLES)) for path in EXAMPLES.rglob("*.py")}
     code = Path(__file__).read_text()
     run = set(re.findall(r'run_program\(\s*"([\w/]+\.py)"', code))
@@ -154,7 +154,7 @@ def test_page_of_the_paper_is_filled_from_results(tmp_path: Path):
 
 
 def test_page_of_the_paper_shows_the_committed_results(tmp_path: Path):
-    """The program changes nothing: the page's numbers are those of the files."""
+    """The program changes nothing: the page and the files agree."""
     copy = tmp_path / "page.md"
     copy.write_text(tables.PAGE.read_text())
     run_program("paper/tables.py", "--page", str(copy), folder=tmp_path)

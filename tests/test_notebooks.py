@@ -1,7 +1,7 @@
-"""The outputs that are stored in the notebooks are those of agents that work.
+"""The outputs that are stored in the notebooks come from agents that work.
 
 `make notebooks` runs the notebooks at a small size and stores nothing. These tests read
-what a visitor reads. If one fails, run `make outputs` and look at the notebooks.
+the stored outputs. If a test fails, run `make outputs` and look at the notebooks.
 """
 
 import json

@@ -59,7 +59,7 @@ def test_welch_agrees_with_scipy(shift, ties):
 
 
 def test_page_shows_the_committed_results(tmp_path: Path):
-    """The program changes nothing: the page's numbers are those of the files."""
+    """The program changes nothing: the page and the files agree."""
     copy = tmp_path / "page.md"
     copy.write_text(tables.PAGE.read_text())
     command = [sys.executable, "-m", "examples.paper.results_page", "--page", str(copy)]

@@ -70,7 +70,7 @@ def summary(results: pd.DataFrame) -> Rows:
 
 
 def defaults(results: pd.DataFrame) -> Rows:
-    """Return what each agent and policy reaches by default, sampled and greedily."""
+    """Return the returns of each agent with its defaults, sampled and greedy."""
     rows: Rows = []
     for problem, name in PROBLEMS.items():
         chosen = results[results.problem == problem]
@@ -89,7 +89,7 @@ def defaults(results: pd.DataFrame) -> Rows:
 
 
 def against_peer(results: pd.DataFrame) -> Rows:
-    """Return final returns beside MaskablePPO's, with Welch's interval of each gap."""
+    """Return the final returns, and intervals of the gaps to MaskablePPO."""
     rows: Rows = []
     final = final_rows(results)
     for environment, group in final.groupby("environment", sort=False):

@@ -26,7 +26,7 @@ Rows = list[dict[str, object]]
 
 
 class Table(NamedTuple):
-    """A table of the page: whose results it needs, and what makes its rows of them."""
+    """A table of the page: the study it shows, and the function that makes its rows."""
 
     study: str
     make: Callable[[pd.DataFrame], Rows]
@@ -112,7 +112,7 @@ def difference(
 
 
 def untrained(results: pd.DataFrame) -> Rows:
-    """Return what agents are worth before they learn: greedy ties are a policy, too."""
+    """Return the returns of untrained agents, whose greedy ties are a policy, too."""
     rows = []
     for _, group in results.groupby(TASK, sort=False):
         first, last = group[group.step == 0], final_rows(group)
@@ -128,7 +128,7 @@ def untrained(results: pd.DataFrame) -> Rows:
 def saturation(results: pd.DataFrame) -> Rows:
     """Return the return in the course of training, and how much it moves.
 
-    The final evaluation is left out: it has other episodes than those before it.
+    The final evaluation is left out: it has other episodes than the earlier ones.
     """
     rows = []
     chosen = results[results.label.isin(["SASPG", "SASNPG", "SASQ"])]
@@ -195,7 +195,7 @@ def baselines(results: pd.DataFrame) -> Rows:
 
 
 def assumptions(results: pd.DataFrame) -> Rows:
-    """Return the final return under each distribution, and what is lost."""
+    """Return the final return under each distribution, and the loss."""
     rows = []
     final = final_rows(results)
     for (environment, label), group in final.groupby(
@@ -219,7 +219,7 @@ def assumptions(results: pd.DataFrame) -> Rows:
 
 
 def memory(results: pd.DataFrame) -> Rows:
-    """Return what an agent of one loop gains by seeing the mask, and by a memory."""
+    """Return the gain of an agent that sees the mask, and of one with a memory."""
     rows = []
     for task, by_label in final_returns(results):
         gains = {}
