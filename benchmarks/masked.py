@@ -1,14 +1,14 @@
-"""What agents learn on masked problems, from random play (0) to the rule (1).
+"""Measure learning on masked problems, from random play (0) to the rule (1).
 
     python benchmarks/masked.py --label today
     python benchmarks/masked.py --label long --agents SASQ --variant 5-step \
         --arguments '{"n_steps": 5}' --problems towing wholesale --seeds 0-2
     python benchmarks/masked.py --compare today long
 
-A run that the CSV file has already is not repeated. The code that is measured is that
-of `PYTHONPATH`, the problems and settings are those beside this file: so two versions
-of the code, with a label each, are measured by the same program. Choose settings with
-other seeds than those that you report. `--problems` takes names, `own` and `nine`.
+The program skips every run that the CSV file has. `PYTHONPATH` names the agents' code;
+problems and settings are always the ones of this folder. One program therefore measures
+two versions of the code, under two labels. Choose settings with other seeds than the
+reported ones. `--problems` takes names, `own`, `nine` and `all`.
 """
 
 import argparse
@@ -95,7 +95,7 @@ def parser() -> argparse.ArgumentParser:
 
 
 def main() -> None:
-    """Run what has no result yet, and print a table."""
+    """Run the runs without a result, and print a table."""
     arguments = parser().parse_args()
     store = Store(arguments.csv)
     if arguments.compare:

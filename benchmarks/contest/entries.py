@@ -11,6 +11,7 @@ from gymnasium.wrappers import TimeLimit
 from numpy.typing import NDArray
 from problems import PROBLEMS
 from sb3_contrib.common.envs import InvalidActionEnvDiscrete
+from stable_baselines3.common.env_util import make_vec_env as sb3_make_vec_env
 
 from examples import dispatch
 from examples.grid import grid
@@ -59,8 +60,10 @@ class WithoutMask(gym.ObservationWrapper[Any, Any, Any]):
         space: Any = env.observation_space
         spaces = {name: space[name] for name in space if name != MASK_KEY}
         self._is_bare = list(spaces) == ["observation"]
-        bare: Any = spaces.get("observation")
-        self.observation_space = bare if self._is_bare else gym.spaces.Dict(spaces)
+        if self._is_bare:
+            self.observation_space = spaces["observation"]
+        else:
+            self.observation_space = gym.spaces.Dict(spaces)
 
     def observation(self, observation: Any) -> Any:
         """Return the observation without the mask."""
@@ -89,8 +92,10 @@ def training_env(entry: Entry, is_peer: bool, seed: int, options: Options) -> An
         return make_vec_env(
             entry.target, entry.num_envs, seed=seed, env_kwargs={**limits, **options}
         )
-    make = partial(peer_env if is_peer else our_env, entry, options)
-    return make_vec_env(make, entry.num_envs, seed=seed)
+    if is_peer:
+        peers = partial(peer_env, entry, options)
+        return sb3_make_vec_env(peers, entry.num_envs, seed=seed)
+    return make_vec_env(partial(our_env, entry, options), entry.num_envs, seed=seed)
 
 
 def evaluation_env(entry: Entry, is_peer: bool, num_episodes: int, options: Any) -> Any:

@@ -34,7 +34,7 @@ class Problem(gym.Env[Any, Any]):
 
     Args:
         flat: Spaces of the observation without rows of features.
-        context: Spaces of the observation beside the rows of features.
+        context: Spaces of the observation with rows of features, without the rows.
         features: Name and bounds of every column of the rows.
         num_actions: Number of actions.
         action_features: Whether observations hold rows of features per action.
@@ -70,7 +70,7 @@ class Problem(gym.Env[Any, Any]):
         raise NotImplementedError
 
     def _context(self) -> Observation:
-        """Return the observation beside the rows of features."""
+        """Return the observation with rows of features, without the rows."""
         raise NotImplementedError
 
     def _columns(self) -> list[NDArray[Any]]:

@@ -20,8 +20,8 @@ class Haulage(Problem):
     an hour apart. Every board is new: no offer stays.
 
     ## Actions
-    `Discrete(num_offers)`. An offer is available if its weight is at most what the
-    truck takes and the week's hours suffice. The week ends when none is available.
+    `Discrete(num_offers)`. An offer is available if the truck can carry its weight and
+    the hours left suffice. The week ends when no offer is available.
 
     ## Observations
     In kilometres, tonnes, hours and money: `truck` (its position) and `hours_left`; of

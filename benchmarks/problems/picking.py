@@ -9,7 +9,7 @@ from problems._problem import Info, Mask, Observation, Problem, Step, box, numbe
 
 
 class Picking(Problem):
-    """Walk through a warehouse with a cart, and pick what has been ordered.
+    """Walk through a warehouse with a cart, and pick the items of order lines.
 
     Shelves form aisles, which two cross-aisles join at the front and at the back. An
     order line asks for one item of some weight from one location. As soon as a line has
@@ -27,7 +27,7 @@ class Picking(Problem):
     returned by `action_masks()`.
 
     ## Rewards
-    0.60 for a line, less 0.01 for each second. A pick takes 6 seconds beside the walk,
+    0.60 for a line, less 0.01 for each second. A pick takes 6 seconds after the walk,
     the depot 20.
 
     ## Rule

@@ -23,8 +23,8 @@ class Towing(Problem):
 
     ## Observations
     In kilometres and minutes: `pickup` and `destination` of the call, and of each truck
-    `truck_position`, `distance` from the pickup and `minutes_until_free` (position and
-    distance of a busy truck are those of the place where it becomes free). The mask is
+    `truck_position`, `distance` from the pickup and `minutes_until_free`. A busy truck
+    has the position and distance of the place where it becomes free. The mask is
     `action_mask` in the observation.
 
     ## Rewards

@@ -12,7 +12,7 @@ Floats = NDArray[np.float64]
 
 
 class Products(NamedTuple):
-    """What a wholesaler sells; one entry per product."""
+    """The goods of a wholesaler; one entry per product."""
 
     pallet: Ints
     """Units on a pallet."""
@@ -29,7 +29,7 @@ class Products(NamedTuple):
 
 
 class Suppliers(NamedTuple):
-    """Who sells to the wholesaler; one entry per supplier."""
+    """Sellers of the goods; one entry per supplier."""
 
     lead_days: Ints
     """Days from an order to its arrival."""
@@ -42,7 +42,7 @@ class Suppliers(NamedTuple):
 
 
 class Wholesale(Problem):
-    """Place at most one order a day: which product, from whom, how many pallets.
+    """Place at most one order a day: a product, a supplier, and a number of pallets.
 
     Demand is that of a random day of the past. Customers who find the shelf empty buy
     elsewhere. A supplier who fails takes no orders for days; orders placed before still
@@ -69,8 +69,8 @@ class Wholesale(Problem):
     one product and two suppliers it earns more than 95 % of the optimum.
 
     Args:
-        products: What is sold. Default: 6 products, ordered by 100 to 6,000 units.
-        suppliers: Who sells it. Default: a cheap slow one, a regular and a fast one.
+        products: Goods for sale. Default: 6 products, ordered by 100 to 6,000 units.
+        suppliers: Sellers of the goods. Default: a cheap slow one, a regular and a fast one.
         lots: Numbers of pallets that can be ordered.
         reorder_days: Days of demand below which the rule orders, for each supplier.
         target_days: Days of demand that the rule orders up to.
