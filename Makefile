@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 # Small networks and arrays run many times slower on more threads than one.
 export OMP_NUM_THREADS := 1
 
-.PHONY: run pages tour pictures outputs test lint types unit notebooks bench bench-masked masked masked-curves soak memory mutants peers versions format clean
+.PHONY: run pages tour pictures outputs test lint types unit quick notebooks bench bench-masked masked masked-curves soak memory mutants peers versions format clean
 
 # Five of the study's thirty seeds. Nothing outside the ignored folder `results`
 # changes, and runs that are in it already are not repeated.
@@ -48,8 +48,13 @@ lint: $(VENV)/installed
 types: $(VENV)/installed
 	$(BIN)/mypy
 
+# `loadgroup` keeps the tests that share something costly in one process.
 unit: $(VENV)/installed
-	$(BIN)/pytest -n 2 --cov
+	$(BIN)/pytest -n 2 --dist loadgroup --cov
+
+# All tests but the slow ones: about a minute.
+quick: $(VENV)/installed
+	$(BIN)/pytest -n 2 --dist loadgroup -m "not slow"
 
 notebooks: $(VENV)/installed
 	SAS_EXAMPLES_SIZE=small $(BIN)/pytest --nbmake -n 2 examples
@@ -98,16 +103,17 @@ mutants: $(VENV)/installed
 peers: $(VENV)/installed
 	$(BIN)/python benchmarks/peers.py
 
-# The suite with the lowest and the newest supported versions, in new environments.
-versions:
-	$(PYTHON) benchmarks/versions.py $(VERSIONS)
+# The suite with the lowest and the newest supported versions, in new environments;
+# VERSIONS="-s lowest" for a part.
+versions: $(VENV)/installed
+	$(BIN)/nox $(VERSIONS)
 
 format: $(VENV)/installed
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
 clean:
-	rm -rf $(VENV) build dist .coverage .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .nox build dist .coverage .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 # torch is pinned before the rest: a range alone would take the newest build.
 $(VENV)/installed: pyproject.toml

@@ -24,8 +24,8 @@ SOURCES = [
 ]
 
 
-# Names that are defined elsewhere: Stable-Baselines3's, Greek letters, our packages.
-FOREIGN = {"VecEnv", "psi", *PACKAGES}
+# Names that are defined elsewhere: a class, a Greek letter, markers of pytest.
+FOREIGN = {"VecEnv", "psi", "slow", "xdist_group", *PACKAGES}
 
 
 def is_public(name: str) -> bool:

@@ -41,7 +41,7 @@ print(json.dumps({{
 """
 
 # The tests share one fresh process per number of threads: one worker runs them all.
-pytestmark = pytest.mark.xdist_group("determinism")
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("determinism")]
 
 
 def digest(model) -> str:

@@ -18,6 +18,8 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecMonitor
 from sas_agents import SASNPG, SASPG, SASQ, VecMaskInObservation, make_vec_env
 from sas_gym.planning import normalized_score
 
+pytestmark = pytest.mark.slow
+
 MAP = "SAS/SanFrancisco-v0"
 
 

@@ -35,6 +35,8 @@ from sas_agents import (
 from sas_agents.masked._policies import FiniteCategorical, mask_logits
 from sas_gym import StochasticActionSets
 
+pytestmark = pytest.mark.slow
+
 ORIGINALS: dict[Any, Any] = {
     MaskedPPO: PPO,
     MaskedA2C: A2C,

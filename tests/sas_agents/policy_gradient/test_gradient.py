@@ -24,6 +24,8 @@ from sas_gym import SASVectorEnv, Task
 from sas_gym.action_sets import Independent
 from sas_gym.action_sets._action_probs import subsets
 
+pytestmark = pytest.mark.slow
+
 S, A = 3, 3  # the last state is the end
 
 

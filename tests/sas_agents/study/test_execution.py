@@ -26,6 +26,8 @@ from sas_agents.study.running._backends import Outcome, run_locally
 from sas_agents.study.running._training import execute
 from sas_agents.study.storage._store import read_folder, result_files, write_result
 
+pytestmark = pytest.mark.slow
+
 ONE_JOB = Backend(num_jobs=1)
 
 

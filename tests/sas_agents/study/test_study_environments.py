@@ -21,6 +21,8 @@ from sas_agents.study.definition._environments import (
 )
 from sas_agents.study.running._training import played_at_random, reference_returns
 
+pytestmark = pytest.mark.slow
+
 # By where the mask is: the environment, its arguments, and a policy for all.
 GUESTS: dict[str, tuple[str, dict[str, Any], str]] = {
     "info": (TAXI, {}, "MlpPolicy"),

@@ -18,6 +18,8 @@ from sas_gym import SPECS, SanFrancisco, SASVectorEnv
 from sas_gym.action_sets import Markov, PerEpisode
 from sas_gym.masks import sample_actions
 
+pytestmark = pytest.mark.slow
+
 SEEDS = [11, 5, 5, 2**40, 0]
 # Neither start nor dynamics are random here, so that the sets are all that is drawn.
 ONLY_SETS_ARE_RANDOM: list[tuple[str, dict[str, Any]]] = [

@@ -25,6 +25,8 @@ from sas_gym.planning import (
     policy_iteration,
 )
 
+pytestmark = pytest.mark.slow
+
 NUM_FEATURES = 2
 
 problems = st.builds(

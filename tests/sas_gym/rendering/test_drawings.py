@@ -17,6 +17,8 @@ from sas_gym import BayArea, Maze, Recommender, Routing, SanFrancisco, ThetaTwoT
 from sas_gym.rendering._graph_view import GraphView, action_paths
 from sas_gym.tasks._san_francisco import POSITIONS, ROADS
 
+pytestmark = pytest.mark.slow
+
 
 @every_task
 def test_every_action_shows_without_colour(task):
