@@ -1,6 +1,6 @@
 """Features of the state alone: the paper's, and how the mask is left out of them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import product
 from typing import Any, ClassVar
@@ -204,6 +204,8 @@ class FeaturesWithoutMask(BaseModel):
 
     # Defaults that differ between the policy classes. Two layers of 64 are SB3's.
     hidden_layers: ClassVar[tuple[int, ...]] = (64, 64)
+    # Those of a network that scores each action by its features.
+    row_layers: ClassVar[tuple[int, ...]] = (32, 32)
 
     observation_space: spaces.Dict
 
@@ -216,6 +218,7 @@ class FeaturesWithoutMask(BaseModel):
         observation_space: spaces.Dict,
         extractor: type[BaseFeaturesExtractor] | None,
         net_arch: Any,
+        row_keys: Sequence[str] | None = None,
     ) -> tuple[type[BaseFeaturesExtractor], Any]:
         """Return features extractor and hidden layers: the defaults in place of None.
 
@@ -223,17 +226,28 @@ class FeaturesWithoutMask(BaseModel):
             observation_space: The space of the observations, with the mask.
             extractor: The features extractor.
             net_arch: The hidden layers.
+            row_keys: Keys with rows of features per action; None where one network has
+                an output per action.
         """
         if extractor is None:
-            extractor = cls.extractor_for(bare_space(observation_space))
-        if net_arch is None:
+            space = bare_space(observation_space, row_keys or ())
+            extractor = cls.extractor_for(space)
+        if net_arch is None and row_keys is not None:
+            net_arch = list(cls.row_layers)
+        elif net_arch is None:
             # As in SB3: the CNN ends with a hidden layer of its own.
             net_arch = [] if extractor is NatureCNN else list(cls.hidden_layers)
         return extractor, net_arch
 
-    def make_features_extractor(self) -> BaseFeaturesExtractor:
-        """Build the features extractor for the observation without its mask."""
-        space = bare_space(self.observation_space)
+    def make_features_extractor(
+        self, without: Sequence[str] = ()
+    ) -> BaseFeaturesExtractor:
+        """Build the features extractor for the observation without its mask.
+
+        Args:
+            without: Further keys that it does not see.
+        """
+        space = bare_space(self.observation_space, without)
         extractor = self.features_extractor_class(
             space, **self.features_extractor_kwargs
         )
@@ -254,9 +268,15 @@ class FeaturesWithoutMask(BaseModel):
         return features
 
 
-def bare_space(space: spaces.Dict) -> gym.Space[Any]:
-    """Return the space without the mask; `observation`, if alone, outside a dict."""
-    rest = {key: value for key, value in space.spaces.items() if key != MASK_KEY}
+def bare_space(space: spaces.Dict, without: Sequence[str] = ()) -> gym.Space[Any]:
+    """Return the space without the mask; `observation`, if alone, outside a dict.
+
+    Args:
+        space: The space of the observations.
+        without: Further keys to leave out.
+    """
+    left_out = MASK_KEY, *without
+    rest = {key: part for key, part in space.spaces.items() if key not in left_out}
     return rest["observation"] if list(rest) == ["observation"] else spaces.Dict(rest)
 
 

@@ -1,6 +1,7 @@
 """Encoded observations: the inputs of models, and the encoder that makes them."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -21,7 +22,9 @@ from sas_agents.models._features import (
     bare_space,
     is_one_hot,
 )
+from sas_agents.models._normalizer import Normalizer
 from sas_gym._types import NDArray
+from sas_gym.masks import MASK_KEY
 
 
 class Encoded:
@@ -108,6 +111,41 @@ class Inputs(Encoded, ABC):
         """Return the values of a hidden layer as inputs of the next one."""
         return Dense(values)
 
+    @property
+    def measured(self) -> slice:
+        """The samples whose single gradients are measured."""
+        return slice(None)
+
+    @property
+    def activations(self) -> NDArray[Any]:
+        """The values of the hidden layer that these inputs come from."""
+        values: NDArray[Any] = self.values
+        return values
+
+    def push(self, change: NDArray[Any]) -> NDArray[Any]:
+        """Return the change of these inputs that follows from one of `activations`."""
+        return change
+
+    def pull(self, errors: NDArray[Any]) -> NDArray[Any]:
+        """Return the errors of `activations` that follow from those of these inputs."""
+        return errors
+
+    def arrange(self, outputs: NDArray[Any]) -> NDArray[Any]:
+        """Return the outputs of the last layer with one row per sample."""
+        return outputs
+
+    def errors(self, rows: NDArray[Any]) -> NDArray[Any]:
+        """Return the errors of arranged outputs as the last layer takes them."""
+        return rows
+
+    def totals(self, errors: NDArray[Any]) -> NDArray[Any]:
+        """Return the sum of the errors of each sample."""
+        return errors
+
+    def pool(self) -> "Inputs":
+        """Return the means over actions of inputs that have rows per action."""
+        return self
+
 
 class Dense(Inputs):
     """Rows of features, in single precision."""
@@ -176,6 +214,8 @@ class Encoder(nn.Module):
         observation_space: The space of the observations, with the mask.
         features: A features extractor without parameters; None for learned ones.
         normalize_images: Whether to divide images by 255.
+        normalize: Whether to normalise numbers by running statistics.
+        row_keys: Keys with one row of features per action, which no extractor sees.
     """
 
     _place: th.Tensor
@@ -185,24 +225,41 @@ class Encoder(nn.Module):
         observation_space: spaces.Dict,
         features: BaseFeaturesExtractor | None,
         normalize_images: bool = True,
+        normalize: bool = False,
+        row_keys: Sequence[str] = (),
     ) -> None:
         super().__init__()
         self.features = features
-        self._space = bare_space(observation_space)
+        self._row_keys = tuple(row_keys)
+        self._space = bare_space(observation_space, row_keys)
+        self.normalizer = Normalizer(bare_space(observation_space), row_keys)
+        self.normalizes = normalize
         self._normalize_images = normalize_images
         self._is_index = is_one_hot(features, self._space)
         self._arrays = array_features(features, self._space)
         # Says where the tensors are, also where nothing else does.
         self.register_buffer("_place", th.empty(0), persistent=False)
 
+    @property
+    def waits_for_statistics(self) -> bool:
+        """Whether observations are to be normalised, but none were observed yet."""
+        return self.normalizes and not self.normalizer.num_observed
+
+    def observe(self, obs: ArrayObs) -> None:
+        """Add a batch of observations to the statistics, if there are any."""
+        if self.normalizes:
+            self.normalizer.observe(bare_observation(obs))
+
+    def far_keys(self, obs: ArrayObs, bound: float) -> list[str]:
+        """Return the keys of numbers that are large and not normalised."""
+        return [] if self.normalizes else self.normalizer.far_keys(obs, bound)
+
     def forward(self, obs: TensorObs) -> Any:
         """Return the argument of a model's `forward`, for a batch of observations."""
-        bare = bare_observation(obs)
+        bare = self.normalized(obs)
         if self._is_index:
             return bare.reshape(-1).long()
-        inputs = preprocess_obs(
-            bare, self._space, normalize_images=self._normalize_images
-        )
+        inputs = self._preprocessed(bare)
         return inputs if self.features is None else self.features(inputs)
 
     def encode(self, obs: ArrayObs) -> Encoded:
@@ -210,10 +267,38 @@ class Encoder(nn.Module):
         if self._is_index:
             return Indices(obs["observation"].reshape(-1))
         if self._arrays is not None:
-            return Dense(self._arrays(bare_observation(obs)))
+            return Dense(self._arrays(self.normalized_arrays(obs)))
         with th.no_grad():
             encoded = self(obs_as_tensor(obs, self._place.device))
         return Tensors(encoded) if self.features is None else Dense(as_array(encoded))
+
+    def encode_chosen(
+        self, obs: ArrayObs, actions: NDArray[Any]
+    ) -> tuple[Encoded, NDArray[np.float32]]:
+        """Return the inputs of a model, and its outputs' weights to pick the actions.
+
+        Args:
+            obs: The observations.
+            actions: One action per observation.
+        """
+        weights = np.zeros((len(actions), obs[MASK_KEY].shape[1]), np.float32)
+        weights[np.arange(len(actions)), actions] = 1
+        return self.encode(obs), weights
+
+    def normalized(self, obs: TensorObs) -> Any:
+        """Return observations without the mask, as tensors, normalised."""
+        bare = bare_observation(obs)
+        return self.normalizer(bare) if self.normalizes else bare
+
+    def normalized_arrays(self, obs: ArrayObs) -> Any:
+        """Return observations without the mask, as arrays, normalised."""
+        bare = bare_observation(obs)
+        return self.normalizer.arrays(bare) if self.normalizes else bare
+
+    def _preprocessed(self, bare: Any) -> Any:
+        return preprocess_obs(
+            bare, self._space, normalize_images=self._normalize_images
+        )
 
 
 def as_array(tensor: th.Tensor) -> NDArray[Any]:

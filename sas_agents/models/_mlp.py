@@ -62,8 +62,12 @@ class Mlp(Model):
         num_features: Number of features.
         net_arch: Sizes of the hidden layers.
         activation_fn: Their activation function, one of `ACTIVATIONS`.
-        num_outputs: Number of outputs.
+        num_outputs: Number of outputs; for rows of features per action, of outputs
+            of each action.
         bias: Whether the layers have biases.
+        pools: Whether the last layer takes the means over all actions of inputs with
+            rows per action, beside their context.
+        num_context: Number of features in the context.
     """
 
     def __init__(
@@ -73,10 +77,16 @@ class Mlp(Model):
         activation_fn: type[nn.Module],
         num_outputs: int,
         bias: bool,
+        *,
+        pools: bool = False,
+        num_context: int = 0,
     ) -> None:
         super().__init__()
         self._activation, self._has_bias = activation_fn, bias
+        self.pools = pools
         self._shapes = list(pairwise([num_features, *net_arch, num_outputs]))
+        if pools and net_arch:
+            self._shapes[-1] = net_arch[-1] + num_context, num_outputs
         self.is_linear = not net_arch
         size = sum((rows + bias) * columns for rows, columns in self._shapes)
         self.vector = nn.Parameter(th.zeros(size))
@@ -142,7 +152,9 @@ class Mlp(Model):
             for layer in hidden:
                 values = layer.apply(inputs)
                 inputs = inputs.hidden(activate(values, out=values))
-            return last.apply(inputs)
+            if self.pools:
+                inputs = inputs.pool()
+            return inputs.arrange(last.apply(inputs))
 
         return outputs
 
@@ -157,17 +169,37 @@ class Mlp(Model):
         """The activation function of the hidden layers."""
         return ACTIVATIONS[self._activation]
 
-    def forward(self, inputs: th.Tensor) -> th.Tensor:
-        """Return one row of outputs per row of features, or per index of a 1."""
-        values = inputs
-        for index, (weight, bias) in enumerate(self.layers(self.vector)):
-            if index > 0:
-                values = self._activation()(values)
-            is_index = not values.is_floating_point()
-            values = F.embedding(values, weight) if is_index else values @ weight
-            if bias is not None:
-                values = values + bias
-        return values
+    def forward(self, inputs: Any) -> th.Tensor:
+        """Return one row of outputs per sample.
+
+        Args:
+            inputs: Rows of features, indices of a 1, or a dict of `rows` per action and
+                the `context`.
+        """
+        values, has_rows = inputs, isinstance(inputs, dict)
+        *hidden, last = self.layers(self.vector)
+        for layer in hidden:
+            values = self._activation()(_linear(values, layer))
+        if self.pools:
+            rows = values["rows"] if values is inputs else values
+            values = th.cat([rows.mean(dim=1), inputs["context"]], dim=1)
+        outputs = _linear(values, last)
+        return outputs[..., 0] if has_rows and not self.pools else outputs
+
+
+def _linear(values: Any, layer: Layer) -> th.Tensor:
+    """Return a layer's linear function of features, indices, or rows and context."""
+    weight, bias = layer
+    product: th.Tensor
+    if isinstance(values, dict):
+        size = values["rows"].shape[2]
+        shared = values["context"] @ weight[size:]
+        product = values["rows"] @ weight[:size] + shared[:, None]
+    elif values.is_floating_point():
+        product = values @ weight
+    else:
+        product = F.embedding(values, weight)
+    return product if bias is None else product + bias
 
 
 class MlpTangent:
@@ -179,7 +211,8 @@ class MlpTangent:
     """
 
     def __init__(self, model: Mlp, inputs: Inputs) -> None:
-        self._model, self._activation = model, model.activation
+        self._model, self._inputs = model, inputs
+        self._activation = model.activation
         self._layers = model.layers()
         # The inputs of each layer.
         self._taken = [inputs]
@@ -187,7 +220,10 @@ class MlpTangent:
             values = layer.apply(self._taken[-1])
             self._activation.apply(values, out=values)
             self._taken.append(inputs.hidden(values))
-        self.outputs = self._layers[-1].apply(self._taken[-1])
+        if model.pools:
+            self._taken[-1] = self._taken[-1].pool()
+        last = self._taken[-1]
+        self.outputs = last.arrange(self._layers[-1].apply(last))
 
     def jvp(self, direction: Float[NDArray[Any], " P"]) -> Float[NDArray[Any], "B A"]:
         """Return the outputs' derivative along a direction of the parameters."""
@@ -196,9 +232,9 @@ class MlpTangent:
         for taken, layer, step in zip(
             self._taken[1:], self._layers[1:], steps, strict=True
         ):
-            change *= self._activation.slope(taken.values)
-            change = change @ layer.weight + step.apply(taken)
-        return change
+            change *= self._activation.slope(taken.activations)
+            change = taken.push(change) @ layer.weight + step.apply(taken)
+        return self._taken[-1].arrange(change)
 
     def vjp(self, rows: Float[NDArray[Any], "B A"]) -> Float[NDArray[Any], " P"]:
         """Return the gradient of the sum of outputs times rows."""
@@ -215,7 +251,11 @@ class MlpTangent:
     def norms(
         self, rows: Float[NDArray[Any], "B A"]
     ) -> tuple[Float[NDArray[Any], " M"], slice]:
-        """Return the norms of all samples' gradients."""
+        """Return the norms of samples' gradients; not of all, where rows are many."""
+        part = self._taken[0].measured
+        if (part.step or 1) > 1:
+            some = MlpTangent(self._model, self._inputs[part])
+            return some.norms(rows[part])[0], part
         has_bias = self._layers[0].bias is not None
         squares = sum(
             taken.squared_norms(errors, has_bias)
@@ -232,16 +272,17 @@ class MlpTangent:
         ):
             taken.sum_squares(errors, weight)
             if bias is not None:
-                np.square(errors).sum(axis=0, out=bias)
+                np.square(taken.totals(errors)).sum(axis=0, out=bias)
         return result
 
     def _factors(self, rows: NDArray[Any]) -> Iterator[tuple[Inputs, Array]]:
         """Yield the inputs of each layer and the errors of its outputs, backwards."""
-        errors = rows
+        errors = self._taken[-1].errors(rows)
         yield self._taken[-1], errors
         for i in range(len(self._layers) - 1, 0, -1):
-            errors = errors @ self._layers[i].weight.T
-            errors *= self._activation.slope(self._taken[i].values)
+            taken = self._taken[i]
+            errors = taken.pull(errors @ self._layers[i].weight.T)
+            errors *= self._activation.slope(taken.activations)
             yield self._taken[i - 1], errors
 
 

@@ -19,6 +19,7 @@ from sas_agents.base._checks import (
     check_log_interval,
     checked_timesteps,
 )
+from sas_agents.base._user_warnings import warn_of_large_inputs
 from sas_agents.maths._estimators import (
     advantages,
     baseline_weights,
@@ -246,10 +247,19 @@ class PolicyGradientAlgorithm(MaskedAlgorithm, OnPolicyAlgorithm):
 
     def train(self) -> None:
         """Update policy, critics and baseline weights from the last rollout."""
+        encoder = self.policy.encoder
+        # An untrained policy and untrained critics do not depend on the observations.
+        is_first = encoder.waits_for_statistics
+        if is_first:
+            encoder.observe(self.rollout_buffer.observations())
+        elif self._n_updates == 0 and self.policy.normalizes:
+            warn_of_large_inputs(encoder, self.rollout_buffer.observations())
         # The checks find an overflow, and say what to do about it.
         with np.errstate(all="ignore"):
             batch, kl, norms = self._update()
         self._warnings.of_update(batch, kl, norms)
+        if encoder.normalizes and not is_first:
+            encoder.observe(self.rollout_buffer.observations())
 
     def _update(self) -> tuple[Batch, float, NDArray[Any]]:
         """Learn from the last rollout.

@@ -1,12 +1,12 @@
 """Masked softmax policies with their critics, for SASPG and SASNPG."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import torch as th
 from gymnasium import spaces
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from stable_baselines3.common.distributions import (
     CategoricalDistribution,
     Distribution,
@@ -76,6 +76,12 @@ class SASPolicy(ModelPolicy):
         features_extractor_kwargs: Arguments of the features extractor.
         share_features_extractor: Must be `False`: each network has its own.
         normalize_images: Whether to divide images by 255.
+        normalize_observations: Whether numbers of observations are normalised by their
+            running mean and standard deviation. Default: yes for networks.
+        action_features: Features of the actions that never change, one row per action:
+            one network then scores every action by its row. Default: none.
+        action_keys: Keys of the observations with one row of features per action, for
+            the same network. Default: `action_features`, if the observations have it.
         optimizer_class: Optimiser of each network.
         optimizer_kwargs: Its arguments without the rate.
     """
@@ -101,6 +107,9 @@ class SASPolicy(ModelPolicy):
         features_extractor_kwargs: dict[str, Any] | None = None,
         share_features_extractor: bool = False,
         normalize_images: bool = True,
+        normalize_observations: bool | None = None,
+        action_features: ArrayLike | None = None,
+        action_keys: Sequence[str] | None = None,
         optimizer_class: type[th.optim.Optimizer] = th.optim.Adam,
         optimizer_kwargs: dict[str, Any] | None = None,
     ) -> None:
@@ -120,6 +129,9 @@ class SASPolicy(ModelPolicy):
             features_extractor_class=features_extractor_class,
             features_extractor_kwargs=features_extractor_kwargs,
             normalize_images=normalize_images,
+            normalize_observations=normalize_observations,
+            action_features=action_features,
+            action_keys=action_keys,
             optimizer_class=optimizer_class,
             optimizer_kwargs=optimizer_kwargs,
         )
@@ -204,7 +216,9 @@ class LinearPolicy(SASPolicy):
     """
 
     hidden_layers = ()
+    row_layers = ()
     has_bias = False
+    normalizes = False
     extractor_for = staticmethod(linear_features)
     defaults = Defaults(
         learning_rate=0.05,

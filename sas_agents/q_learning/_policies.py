@@ -1,10 +1,12 @@
 """The policies of SASQ."""
 
+from collections.abc import Sequence
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import torch as th
 from gymnasium import spaces
+from numpy.typing import ArrayLike
 from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from stable_baselines3.common.type_aliases import Schedule
 from torch import nn
@@ -45,6 +47,12 @@ class SASQPolicy(ModelPolicy):
             `FlattenExtractor`.
         features_extractor_kwargs: Arguments of the features extractor.
         normalize_images: Whether to divide images by 255.
+        normalize_observations: Whether numbers of observations are normalised by their
+            running mean and standard deviation. Default: yes for networks.
+        action_features: Features of the actions that never change, one row per action:
+            one network then scores every action by its row. Default: none.
+        action_keys: Keys of the observations with one row of features per action, for
+            the same network. Default: `action_features`, if the observations have it.
         optimizer_class: Optimiser of the Q-network.
         optimizer_kwargs: Its arguments without the rate.
     """
@@ -61,6 +69,9 @@ class SASQPolicy(ModelPolicy):
         features_extractor_class: type[BaseFeaturesExtractor] | None = None,
         features_extractor_kwargs: dict[str, Any] | None = None,
         normalize_images: bool = True,
+        normalize_observations: bool | None = None,
+        action_features: ArrayLike | None = None,
+        action_keys: Sequence[str] | None = None,
         optimizer_class: type[th.optim.Optimizer] = th.optim.Adam,
         optimizer_kwargs: dict[str, Any] | None = None,
     ) -> None:
@@ -74,6 +85,9 @@ class SASQPolicy(ModelPolicy):
             features_extractor_class=features_extractor_class,
             features_extractor_kwargs=features_extractor_kwargs,
             normalize_images=normalize_images,
+            normalize_observations=normalize_observations,
+            action_features=action_features,
+            action_keys=action_keys,
             optimizer_class=optimizer_class,
             optimizer_kwargs=optimizer_kwargs,
         )
@@ -113,7 +127,9 @@ class LinearQPolicy(SASQPolicy):
     """
 
     hidden_layers = ()
+    row_layers = ()
     has_bias = False
+    normalizes = False
     extractor_for = staticmethod(linear_features)
     defaults = Defaults(learning_rate=0.064, steps_per_update=64)
 

@@ -1,6 +1,7 @@
 """SAS-Q: DQN whose maximum is over the available actions."""
 
 import math
+from collections.abc import Sequence
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -20,7 +21,7 @@ from stable_baselines3.common.utils import LinearSchedule
 from sas_agents.base._checks import check_log_interval, checked_timesteps
 from sas_agents.base._exploration import MaskedExploration
 from sas_agents.base._replay_buffer import FastDictReplayBuffer
-from sas_agents.base._user_warnings import warn_user
+from sas_agents.base._user_warnings import warn_of_large_inputs, warn_user
 from sas_agents.maths._estimators import root_mean_square, running_scale, td_target
 from sas_agents.maths._masked_ops import best_actions
 from sas_agents.models._features import ArrayObs
@@ -36,6 +37,8 @@ from sas_gym.masks import MASK_KEY
 
 # Share of the square of the targets' scale that a minibatch replaces.
 SCALE_RATE = 0.01
+# Steps after which new observations enter the statistics, if no update comes before.
+MAX_UNOBSERVED = 64
 
 
 class SASQ(MaskedExploration, DQN):
@@ -154,6 +157,8 @@ class SASQ(MaskedExploration, DQN):
         self.normalize = normalize
         # Root mean square of the targets so far, the unit of q; 0 before there are any.
         self.target_scale = 0.0
+        # Observations that the encoder's statistics do not contain yet.
+        self._new_obs: list[ArrayObs] = []
         policy_class = self.policy_class_of(policy)
         if learning_rate is None:
             # It falls to 0, as the last iterate is unstable otherwise.
@@ -243,6 +248,7 @@ class SASQ(MaskedExploration, DQN):
         """Take gradient steps on the error of q against its masked target."""
         self.policy.set_training_mode(True)
         self._update_learning_rate(self.policy.optimizer)
+        self._observe()
         losses = []
         for _ in range(gradient_steps):
             batch = self.replay_buffer.sample(batch_size, env=self._vec_normalize_env)
@@ -260,6 +266,39 @@ class SASQ(MaskedExploration, DQN):
         self.logger.record("train/loss", mean_loss)
         self.logger.record("train/target_scale", self.target_scale)
 
+    def _store_transition(
+        self,
+        replay_buffer: ReplayBuffer,
+        buffer_action: NDArray[Any],
+        new_obs: NDArray[Any] | dict[str, NDArray[Any]],
+        reward: NDArray[Any],
+        dones: NDArray[Any],
+        infos: Sequence[dict[str, Any]],
+    ) -> None:
+        """Store a step of every environment, and keep its observations to observe."""
+        keys = self.policy.encoder.normalizer.keys
+        self._new_obs.append({key: self._last_obs[key] for key in keys})
+        if len(self._new_obs) >= MAX_UNOBSERVED:
+            self._observe()
+        super()._store_transition(
+            replay_buffer, buffer_action, new_obs, reward, dones, infos
+        )
+
+    def _observe(self) -> None:
+        """Add the observations since the last update to the encoder's statistics."""
+        if not self._new_obs:
+            return
+        encoder = self.policy.encoder
+        obs = {
+            key: np.concatenate([one[key] for one in self._new_obs])
+            for key in encoder.normalizer.keys
+        }
+        self._new_obs = []
+        encoder.observe(obs)
+        is_trained = self._n_updates > 0 or self.num_timesteps <= self.learning_starts
+        if self.policy.normalizes and not is_trained:
+            warn_of_large_inputs(encoder, obs)
+
     def _gradient_step(self, batch: ReplayBufferSamples) -> float:
         """Take a step on a minibatch; return half its mean squared error."""
         if self.normalize and self.target_scale == 0.0:
@@ -267,11 +306,13 @@ class SASQ(MaskedExploration, DQN):
         target = self._target(batch)
         if self.normalize and self.target_scale > 0.0:
             self._rescale(root_mean_square(target))
+        obs, actions = arrays(batch.observations), as_array(batch.actions[:, 0])
+        inputs, weights = self.policy.encoder.encode_chosen(obs, actions)
         return gradient_step(
             self.q_net,
             self.policy.optimizer,
-            self.policy.encoder.encode(arrays(batch.observations)),
-            one_hot(as_array(batch.actions[:, 0]), int(self.policy.action_space.n)),
+            inputs,
+            weights,
             target / (self.target_scale or 1.0),
             self.max_grad_norm,
         )
@@ -317,10 +358,3 @@ class SASQ(MaskedExploration, DQN):
 def arrays(tensors: Any) -> ArrayObs:
     """Return a dict of tensors as arrays."""
     return {key: as_array(value) for key, value in tensors.items()}
-
-
-def one_hot(actions: NDArray[Any], num_actions: int) -> NDArray[np.float32]:
-    """Return one row per action, with a 1 in its column."""
-    rows = np.zeros((len(actions), num_actions), np.float32)
-    rows[np.arange(len(actions)), actions] = 1
-    return rows
