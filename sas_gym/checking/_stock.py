@@ -48,6 +48,11 @@ class _ForCheckers(RepairAction):
             self._generator = np.random.default_rng(seed)
         return super().reset(seed=seed, options=options)
 
+    def step(self, action: Any) -> Any:
+        observation, reward, terminated, truncated, info = super().step(action)
+        # Stable-Baselines3's checker refuses NumPy's booleans, its agents do not.
+        return observation, float(reward), bool(terminated), bool(truncated), info
+
 
 def run_stock_checkers(
     env: gym.Env[Any, Any], mask: MaskName | None, skip_render_check: bool
