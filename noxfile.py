@@ -3,6 +3,7 @@
     nox                                        every combination
     nox -s lowest                              the lower ends of the ranges
     nox -s newest-3.12 -- tests/sas_gym -q     one Python, some tests
+    nox -s files                               models saved and loaded across versions
 
 Each combination has a virtual environment of its own. The lower ends of the ranges in
 pyproject.toml are tried with the lowest Python, as newer ones have no builds of the
@@ -11,6 +12,7 @@ oldest packages. The versions with which the whole suite passed are kept in
 interpreters.
 """
 
+import os
 import re
 from pathlib import Path
 
@@ -35,6 +37,9 @@ RANGED = (
     "stable-baselines3",
 )
 
+# A package elsewhere would come before those of a session's environment.
+OUTSIDE = {"PYTHONPATH": None}
+
 nox.options.default_venv_backend = "venv"
 nox.options.error_on_missing_interpreters = False
 
@@ -51,15 +56,33 @@ def newest(session: nox.Session) -> None:
     run_suite(session, "--upgrade", *RANGED)
 
 
+@nox.session(python=LOWEST_PYTHON)
+def files(session: nox.Session) -> None:
+    """Load models that the lowest versions have saved with the newest, and back."""
+    program = "benchmarks/model_files.py"
+    saved = Path(session.create_tmp())
+    session.install(torch_build())
+    session.install("--editable", ".[contrib]", *lowest_versions())
+    session.run("python", program, "save", str(saved / "lowest"), env=OUTSIDE)
+    session.install("--upgrade", *RANGED)
+    session.run("python", program, "load", str(saved / "lowest"), env=OUTSIDE)
+    session.run("python", program, "save", str(saved / "newest"), env=OUTSIDE)
+    session.install(*lowest_versions())
+    session.run("python", program, "load", str(saved / "newest"), env=OUTSIDE)
+
+
+def torch_build() -> str:
+    """Return the Makefile's build of torch; with `TORCH=torch` the newest."""
+    pinned = re.search(r"torch==[\d.]+", (ROOT / "Makefile").read_text())
+    assert pinned is not None
+    return os.environ.get("TORCH", pinned[0])
+
+
 def run_suite(session: nox.Session, *pins: str) -> None:
     """Install the project with some versions and run the tests."""
-    torch = re.search(r"torch==[\d.]+", (ROOT / "Makefile").read_text())
-    assert torch is not None
-    session.install(torch[0])
+    session.install(torch_build())
     session.install("--editable", ".[dev]", *pins)
-    # A package elsewhere would come before those of this environment.
-    outside = {"PYTHONPATH": None}
-    session.run("pytest", "-q", "-n", "2", *session.posargs, env=outside)
+    session.run("pytest", "-q", "-n", "2", *session.posargs, env=OUTSIDE)
     if not session.posargs:
         keep_versions(session)
 

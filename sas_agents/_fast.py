@@ -106,7 +106,8 @@ def take_step(optimizer: th.optim.Optimizer) -> None:
     is_plain = type(optimizer) is th.optim.Adam and not any(map(group.get, _SWITCHES))
     is_one = len(parameters) == len(optimizer.param_groups) == 1
     vector = parameters[0]
-    if not (is_plain and is_one and vector in optimizer.state and not vector.is_cuda):
+    is_on_cpu = vector.device.type == "cpu"
+    if not (is_plain and is_one and vector in optimizer.state and is_on_cpu):
         optimizer.step()
         return
     adam_step(vector, optimizer.state[vector], group)

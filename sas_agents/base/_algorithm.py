@@ -28,7 +28,12 @@ from sas_agents.base._checks import (
     has_checked_masks,
     is_finite,
 )
-from sas_agents.base._predictions import check_available, check_inputs, check_weights
+from sas_agents.base._predictions import (
+    check_available,
+    check_inputs,
+    check_weights,
+    seeded_torch,
+)
 from sas_agents.base._saving import check_origin, check_whole, origin_of, whole_file
 from sas_agents.base._space_checks import check_spaces
 from sas_agents.base._user_warnings import warn_user
@@ -360,9 +365,7 @@ class MaskedAlgorithm(BaseAlgorithm):
         if deterministic:
             return super().predict(masked, state, episode_start, deterministic)
         # Stable-Baselines3's policies draw from torch's generator, as training does.
-        devices = [self.device] if self.device.type == "cuda" else []
-        with th.random.fork_rng(devices):
-            th.manual_seed(int(self.prediction_rng.integers(2**63)))
+        with seeded_torch(int(self.prediction_rng.integers(2**63)), self.device):
             return super().predict(masked, state, episode_start, deterministic)
 
 

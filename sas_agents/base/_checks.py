@@ -232,8 +232,9 @@ def check_finite_values(
     """
     if isinstance(values, th.Tensor):
         # On the CPU, NumPy takes half of torch's time.
+        is_on_cpu = values.device.type == "cpu"
         values = values.detach()
-        fine = values.isfinite().all() if values.is_cuda else is_finite(values.numpy())
+        fine = is_finite(values.numpy()) if is_on_cpu else bool(values.isfinite().all())
     else:
         fine = is_finite(values)
     if not fine:

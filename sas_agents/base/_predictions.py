@@ -1,6 +1,7 @@
-"""Checks of a prediction: finite inputs, finite weights, an available action."""
+"""Predictions: their randomness, and checks of inputs, weights and actions."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -85,3 +86,23 @@ def check_available(
             "logits or values are too large for single precision. Train again with a "
             "lower learning_rate, or with scaled rewards and observations"
         )
+
+
+@contextmanager
+def seeded_torch(seed: int, device: th.device) -> Iterator[None]:
+    """Let torch draw from a seed, and go on afterwards as if it had not.
+
+    Args:
+        seed: The seed.
+        device: Where the tensors are, the CPU or a GPU.
+    """
+    # `fork_rng` takes the devices of CUDA only.
+    is_apple = device.type == "mps"
+    state = th.mps.get_rng_state() if is_apple else None
+    with th.random.fork_rng([device] if device.type == "cuda" else []):
+        th.manual_seed(seed)
+        try:
+            yield
+        finally:
+            if state is not None:
+                th.mps.set_rng_state(state)
