@@ -29,6 +29,8 @@ from sas_gym.masks import sample_actions
 NUM_EPISODES = 100
 NUM_REFERENCE_EPISODES = 1000
 ROLLOUT_STEPS = 2048
+# Every copy of an environment has a seed of its own, in training and in evaluation.
+SEEDS_PER_RUN = 1000
 REFERENCES = "random", "rule"
 PEERS = "MaskablePPO", "RepairedDQN"
 AGENTS = "SASPG", "SASNPG", "SASQ", "MaskedPPO", *PEERS
@@ -53,6 +55,11 @@ class Run:
     def key(self) -> tuple[Any, ...]:
         """Everything but the arguments, for which the variant stands."""
         return tuple(asdict(self).values())[:6]
+
+    @property
+    def first_seed(self) -> int:
+        """First seed of the run: no environment of another run has the same seed."""
+        return SEEDS_PER_RUN * self.seed
 
 
 @dataclass(frozen=True)
@@ -144,14 +151,14 @@ def trained(run: Run, entry: Entry) -> tuple[Any, float]:
     """Return a trained model, and the processor time of its training."""
     is_peer = run.agent in PEERS
     options: Options = json.loads(run.environment)
-    env = training_env(entry, is_peer, run.seed, options)
+    env = training_env(entry, is_peer, run.first_seed, options)
     is_dict = hasattr(env.observation_space, "spaces")
     policy = ("MultiInputPolicy" if is_dict else "MlpPolicy") if is_peer else None
     arguments = agent_arguments(run.agent, entry) | json.loads(run.arguments)
     agent_class: Any = {"MaskablePPO": MaskablePPO, "RepairedDQN": DQN}.get(run.agent)
     agent_class = agent_class or getattr(sas_agents, run.agent)
     policy = arguments.pop("policy", policy or policy_of(run.agent, entry))
-    model = agent_class(policy, env, seed=run.seed, device="cpu", **arguments)
+    model = agent_class(policy, env, seed=run.first_seed, device="cpu", **arguments)
     started = time.process_time()
     model.learn(run.num_steps)
     return model, time.process_time() - started
@@ -184,7 +191,7 @@ def agent_arguments(agent: str, entry: Entry) -> Options:
 
 def evaluate(run: Run, entry: Entry, model: Any, is_greedy: int) -> float:
     """Return the mean return; episodes differ by the seed of the run."""
-    is_peer, seed = run.agent in PEERS, 1_000_000 + 1000 * run.seed
+    is_peer, seed = run.agent in PEERS, run.first_seed + SEEDS_PER_RUN // 2
     env = evaluation_env(entry, is_peer, NUM_EPISODES, json.loads(run.environment))
     rng = np.random.default_rng(seed)
     th.manual_seed(seed)

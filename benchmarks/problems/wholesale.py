@@ -70,7 +70,7 @@ class Wholesale(Problem):
 
     Args:
         products: Goods for sale. Default: 6 products, ordered by 100 to 6,000 units.
-        suppliers: Sellers of the goods. Default: a cheap slow one, a regular and a fast one.
+        suppliers: Sellers. Default: a cheap slow one, a regular and a fast one.
         lots: Numbers of pallets that can be ordered.
         reorder_days: Days of demand below which the rule orders, for each supplier.
         target_days: Days of demand that the rule orders up to.

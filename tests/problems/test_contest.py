@@ -6,7 +6,14 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from contest import runs
-from contest.entries import ENTRIES, NINE, OWN, our_env, peer_env, reference_return
+from contest.entries import (
+    ENTRIES,
+    NINE,
+    OWN,
+    our_env,
+    peer_env,
+    reference_return,
+)
 from contest.runs import AGENTS, Row, Run, Store, execute
 from contest.tables import differences, holm_levels, interval, shares
 from scipy import stats
@@ -78,6 +85,19 @@ def test_a_variant_with_other_arguments_needs_another_name(tmp_path):
     store.add(Row(**asdict(run)))
     with pytest.raises(ValueError, match="choose another name with --variant"):
         store.missing([replace(run, arguments='{"gae_lambda": 0.5}')])
+
+
+def seeds_of_training(seed):
+    arguments = '{"n_steps": 8, "batch_size": 64}'
+    run = Run("loading", "MaskablePPO", num_steps=64, seed=seed, arguments=arguments)
+    model, _ = runs.trained(run, ENTRIES[run.problem])
+    return set(model.get_env().get_attr("np_random_seed"))
+
+
+def test_no_two_runs_learn_in_environments_of_one_seed():
+    seeds = seeds_of_training(1), seeds_of_training(2)
+    assert len(seeds[0]) == len(seeds[1]) == ENTRIES["loading"].num_envs
+    assert not seeds[0] & seeds[1]
 
 
 @pytest.mark.parametrize("agent", AGENTS)

@@ -135,10 +135,10 @@ def test_rule_is_within_5_percent_of_the_optimum_of_small_job_shops():
     assert np.mean([model.random_return(horizon) for model in models]) < 1.1 * ours
 
 
-def test_rule_of_the_load_board_is_within_10_percent_of_a_bound():
+def test_rule_of_the_load_board_is_within_7_percent_of_a_bound():
     haulage = Haulage()
     bound = haulage.week_hours * haulage.most_per_hour()
-    assert 0.9 * bound < play(PROBLEMS["haulage"], 20, rule).mean() < bound
+    assert 0.93 * bound < play(PROBLEMS["haulage"], 20, rule).mean() < bound
 
 
 def test_enumeration_agrees_with_play():
