@@ -39,7 +39,10 @@ import scipy.stats  # noqa: F401  # likewise
 
 ROOT = Path(__file__).parent.parent
 AGENTS, GYM = "tests/sas_agents", "tests/sas_gym"
-SETS = [f"{GYM}/test_action_sets.py", f"{GYM}/test_sampling.py"]
+SETS = [
+    f"{GYM}/action_sets/test_action_sets.py",
+    f"{GYM}/action_sets/test_sampling.py",
+]
 PLANNERS = f"{GYM}/planning/test_planning.py"
 PLANNING = [
     PLANNERS,
@@ -349,7 +352,7 @@ def main() -> None:
     sys.dont_write_bytecode = True
     with tempfile.TemporaryDirectory(prefix="sas_gym_mutants_") as name:
         folder = Path(name)
-        for part in ("sas_gym", "sas_agents", "tests", "pyproject.toml"):
+        for part in ("sas_gym", "sas_agents", "tests", "benchmarks", "pyproject.toml"):
             copy = shutil.copytree if (ROOT / part).is_dir() else shutil.copy
             copy(ROOT / part, folder / part)
         compileall.compile_dir(folder, quiet=1, force=True)

@@ -106,6 +106,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
+from sas_gym import __version__ as __version__  # one distribution, one version
 from sas_gym._arguments import require_extra
 
 if TYPE_CHECKING:
@@ -141,8 +142,6 @@ if TYPE_CHECKING:
     )
     from sas_agents.vec_env._vec_env import VectorEnvAdapter as VectorEnvAdapter
     from sas_agents.vec_env._vec_env import make_vec_env as make_vec_env
-
-__version__ = "0.1.0"
 
 # The module of each public name, which is imported when the name is first used.
 _MODULES = {

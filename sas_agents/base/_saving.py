@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -12,6 +13,9 @@ from typing import Any
 
 from stable_baselines3.common.policies import BasePolicy
 from stable_baselines3.common.save_util import open_path
+
+from sas_agents.base._user_warnings import warn_user
+from sas_gym import __version__
 
 # What reading a file raises that is no archive, a damaged one, or another archive.
 _UNREADABLE = (
@@ -53,7 +57,7 @@ def agent_name(agent: type[Any]) -> str:
 
 
 def origin_of(agent: type[Any], policy: type[BasePolicy]) -> dict[str, str | None]:
-    """Return what a file says of its origin: the agent's name and the policy's.
+    """Return what a file says of its origin: the agent, its policy and our version.
 
     Args:
         agent: The agent's class.
@@ -61,13 +65,19 @@ def origin_of(agent: type[Any], policy: type[BasePolicy]) -> dict[str, str | Non
     """
     aliases = agent.policy_aliases.items()
     names = (name for name, named in aliases if named is policy)
-    return {"agent": agent_name(agent), "policy": next(names, None)}
+    return {
+        "agent": agent_name(agent),
+        "policy": next(names, None),
+        "version": __version__,
+    }
 
 
 def check_origin(
     agent: type[Any], path: str | Path | BufferedIOBase
 ) -> dict[str, type[BasePolicy]]:
     """Raise `ValueError` unless a file is whole and an agent of this class saved it.
+
+    A file of a newer version gets a warning.
 
     Args:
         agent: The class that loads the file.
@@ -87,6 +97,12 @@ def check_origin(
         raise ValueError(
             f"{name} was saved by {origin['agent']}: write {origin['agent']}.load(...) "
             f"instead of {agent.__name__}.load(...)"
+        )
+    version = str(origin.get("version", "0"))
+    if _numbers(version) > _numbers(__version__):
+        warn_user(
+            f"{name} was saved by sas_agents {version}, newer than {__version__} here: "
+            "run pip install --upgrade sas-gym"
         )
     policy = agent.policy_aliases.get(origin.get("policy"))
     return {} if policy is None else {"policy_class": policy}
@@ -114,6 +130,11 @@ def check_whole(path: str | Path | BufferedIOBase) -> dict[str, Any]:
     if damaged is not None:
         raise ValueError(f"{name} is damaged: its part {damaged} cannot be read")
     return data
+
+
+def _numbers(version: str) -> list[int]:
+    """Return the numbers of a release: 0, 1 and 0 of 0.1.0."""
+    return [int(number) for number in re.findall(r"\d+", version)[:3]]
 
 
 def _name_of(path: str | Path | BufferedIOBase) -> str:
