@@ -1,5 +1,6 @@
 """The examples that are programs keep the promises of their texts."""
 
+import json
 import re
 import subprocess
 import sys
@@ -14,7 +15,7 @@ import pytest
 
 import sas_gym
 from sas_agents.study import load_study
-from sas_agents.study.storage._store import variant_of
+from sas_agents.study.storage._table import variant_of
 from sas_gym.planning import optimal_return
 
 DISPATCH_ID = "examples.dispatch:sas_examples/Dispatch-v0"
@@ -111,13 +112,20 @@ def made_up_results(study: str) -> pd.DataFrame:
 
     Seeds count from the study's first one.
     """
-    columns = ("key", "environment", "variant", "label", "step", "mean_return")
+    columns = (
+        *("key", "environment", "variant", "label", "algorithm", "seed", "num_steps"),
+        *("run", "step", "mean_return"),
+    )
     rows = [
         (
             run.key,
             run.environment,
             variant_of(run.environment_arguments),
             label,
+            run.algorithm,
+            run.seed,
+            run.num_steps,
+            json.dumps(run.to_dict()),
             step,
             (10.0 + run.seed % 1000 - 2 * (label == "SASQ")) * (step > 0),
         )
@@ -128,9 +136,8 @@ def made_up_results(study: str) -> pd.DataFrame:
     logged = {"train/weight_v_hat": -0.5, "train/weight_q_bar": -0.25}
     variances = {tables.SHARE[0]: frame.step * 0.5, tables.SHARE[1]: frame.step}
     score = (frame.mean_return - 0.5) / 19.5
-    return frame.assign(
-        optimal=20.0, random=0.5, score=score, standard_error=0.3, **logged, **variances
-    )
+    about = {"optimal": 20.0, "random": 0.5, "num_episodes": 1000, "seconds": 1.0}
+    return frame.assign(score=score, standard_error=0.3, **about, **logged, **variances)
 
 
 def test_page_of_the_paper_is_filled_from_results(tmp_path: Path):

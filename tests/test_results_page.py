@@ -34,9 +34,9 @@ def made_up_results() -> pd.DataFrame:
 
 
 def test_summary_has_an_interval_of_seeds_and_episodes():
-    """By hand: the standard error is sqrt(1/3 + 0.09) / 19.5, t has 2 degrees."""
+    """By hand: t has 2 degrees of freedom, and the episodes' error is normal."""
     row, other = tables.summary(made_up_results())
-    margin = 4.302653 * (1 / 3 + 0.09) ** 0.5 / 19.5
+    margin = (4.302653**2 / 3 + 1.959964**2 * 0.09) ** 0.5 / 19.5
     interval = f"[{10.5 / 19.5 - margin:.3f}, {10.5 / 19.5 + margin:.3f}]"
     assert row == {
         "environment": "`SAS/Maze-v0`",

@@ -8,11 +8,9 @@ Each table stands between two comments, of which the first has its name.
 from argparse import ArgumentParser
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
-from scipy import stats
 
-from sas_agents.study.statistics import final_rows
+from sas_agents.study.statistics import difference, final_rows, mean_interval
 
 from .tables import Rows, Table, filled, spread
 
@@ -39,33 +37,27 @@ PROBLEMS = {
 def summary(results: pd.DataFrame) -> Rows:
     """Return the final returns of our agents at availability 0.8, with intervals.
 
-    An interval covers the seeds and the evaluation episodes. All seeds share these
-    episodes, so that their standard error does not shrink with the number of seeds.
+    An interval covers the seeds and the evaluation episodes, and is that of the agent's
+    own way of acting.
     """
-    final = final_rows(results)
-    shown = final[(final.variant == "0.8") & final.label.isin(list(ACTS))]
+    shown = results[(results.variant == "0.8") & results.label.isin(list(ACTS))]
+    ways = {way: final_rows(shown, way) for way in ("sampled", "greedy")}
     rows: Rows = []
-    for (environment, label), group in shown.groupby(
+    for (environment, label), group in final_rows(shown).groupby(
         ["environment", "label"], sort=False
     ):
         optimum, random = group.optimal.iloc[0], group.random.iloc[0]
-        count, score = len(group), group.score.mean()
-        luck = group.standard_error.mean() / (optimum - random)
-        error = np.sqrt(group.score.var(ddof=1) / count + luck**2)
-        margin = stats.t.ppf(0.975, count - 1) * error
-        interval = f"[{score - margin:.3f}, {score + margin:.3f}]"
-        rows.append(
-            {
-                "environment": f"`{environment}`",
-                "agent": label,
-                "sampled": "-",
-                "greedy": "-",
-                ACTS[label]: spread(group.mean_return),
-                "optimum": f"{optimum:.{2 if optimum >= 10 else 3}f}",
-                "normalized, 95 % interval": f"{score:.3f} {interval}",
-                "seeds": count,
-            }
-        )
+        luck = group.shared_error.mean() / (optimum - random)
+        score = mean_interval(group.score, luck)
+        row: dict[str, object] = {"environment": f"`{environment}`", "agent": label}
+        for way, final in ways.items():
+            is_cell = (final.environment == environment) & (final.label == label)
+            row[way] = spread(final.mean_return[is_cell])
+        row["optimum"] = f"{optimum:.{2 if optimum >= 10 else 3}f}"
+        interval = f"[{score.low:.3f}, {score.high:.3f}]"
+        row["normalized, 95 % interval"] = f"{score.value:.3f} {interval}"
+        row["seeds"] = len(group)
+        rows.append(row)
     return rows
 
 
@@ -107,13 +99,9 @@ def against_peer(results: pd.DataFrame) -> Rows:
 
 def welch(x: pd.Series, y: pd.Series) -> str:
     """Write Welch's 95 % interval of the difference of two means."""
-    variance = np.array([x.var(ddof=1) / len(x), y.var(ddof=1) / len(y)])
-    freedom = np.array([len(x) - 1, len(y) - 1])
-    total = variance.sum()
-    margin = stats.t.ppf(0.975, total**2 / (variance**2 / freedom).sum()) * total**0.5
-    gap = x.mean() - y.mean()
-    low, high = gap - margin, gap + margin
-    return f"[{low:.2f}, {high:.2f}]{'' if low * high > 0 else ', tie'}"
+    found = difference(x, y)
+    is_tie = not found.low * found.high > 0
+    return f"[{found.low:.2f}, {found.high:.2f}]{', tie' if is_tie else ''}"
 
 
 STUDY_TABLES = {"results": Table("ours", summary)}

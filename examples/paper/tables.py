@@ -15,13 +15,14 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from sas_agents.study.statistics import aggregate_table, efficiency_table, final_rows
+from sas_agents.study import statistics as study
+from sas_agents.study.statistics import evaluation_rows, final_rows
 
 HERE = Path(__file__).parent
 PAGE = HERE / "README.md"
 TASK = ["environment", "variant"]
 SHARE = "train/gradient_variance", "train/gradient_variance_without_baselines"
-RNG_SEED = 0
+OURS = "SASPG", "SASNPG", "SASQ"
 Rows = list[dict[str, object]]
 
 
@@ -93,28 +94,21 @@ def against_sas_q(results: pd.DataFrame) -> Rows:
     return rows
 
 
-def difference(
-    x: np.ndarray, y: np.ndarray, digits: int = 2, num_resamples: int = 5000
-) -> str:
-    """Write the 95 % bootstrap interval of the difference of two means.
+def difference(x: np.ndarray, y: np.ndarray, digits: int = 2) -> str:
+    """Write Welch's 95 % interval of the difference of two means.
 
     Of one seed each there is only the difference.
     """
-    if len(x) == len(y) == 1:
-        return f"{x[0] - y[0]:.{digits}f}, one seed"
-    rng = np.random.default_rng(RNG_SEED)
-    means = [
-        rng.choice(values, (num_resamples, len(values))).mean(axis=1)
-        for values in (x, y)
-    ]
-    low, high = np.quantile(means[0] - means[1], [0.025, 0.975])
-    return f"[{low:.{digits}f}, {high:.{digits}f}]"
+    found = study.difference(x, y)
+    if np.isfinite(found.low):
+        return f"[{found.low:.{digits}f}, {found.high:.{digits}f}]"
+    return f"{found.value:.{digits}f}, one seed"
 
 
 def untrained(results: pd.DataFrame) -> Rows:
     """Return the returns of untrained agents, whose greedy ties are a policy, too."""
     rows = []
-    for _, group in results.groupby(TASK, sort=False):
+    for _, group in evaluation_rows(results).groupby(TASK, sort=False):
         first, last = group[group.step == 0], final_rows(group)
         row = of_task(group)
         for label in ("SASPG", "SASQ"):
@@ -131,7 +125,8 @@ def saturation(results: pd.DataFrame) -> Rows:
     The final evaluation is left out: it has other episodes than the earlier ones.
     """
     rows = []
-    chosen = results[results.label.isin(["SASPG", "SASNPG", "SASQ"])]
+    points = evaluation_rows(results)
+    chosen = points[points.label.isin(OURS)]
     for _, group in chosen.groupby([*TASK, "label"], sort=False):
         row = of_task(group) | {"agent": group.label.iloc[0]}
         end = group.step.max()
@@ -162,7 +157,8 @@ def weights(results: pd.DataFrame) -> Rows:
 def starts(results: pd.DataFrame) -> Rows:
     """Return the two weights in the course of training, for each start."""
     rows = []
-    known = results[results["train/weight_v_hat"].notna()]
+    points = evaluation_rows(results)
+    known = points[points["train/weight_v_hat"].notna()]
     for _, group in known.groupby([*TASK, "label"], sort=False):
         row = of_task(group) | {"weights": group.label.iloc[0]}
         for share in (0.25, 1.0):
@@ -177,7 +173,8 @@ def starts(results: pd.DataFrame) -> Rows:
 def baselines(results: pd.DataFrame) -> Rows:
     """Return the share of the variance that baselines leave, and the final return."""
     rows = []
-    for _, group in results.groupby([*TASK, "label"], sort=False):
+    points = evaluation_rows(results)
+    for _, group in points.groupby([*TASK, "label"], sort=False):
         known = group[group[SHARE[1]] > 0]
         share = (known[SHARE[0]] / known[SHARE[1]]).groupby(known.key).mean()
         rows.append(
@@ -238,24 +235,25 @@ def memory(results: pd.DataFrame) -> Rows:
 
 
 def aggregates(results: pd.DataFrame) -> Rows:
-    """Return the interquartile mean score over all tasks, with its interval."""
+    """Return the mean score over all tasks, with its interval."""
+    table = study.aggregate_table(results)
     return [
         {
             "agent": row.algorithm,
             "tasks": row.tasks,
             "runs": row.runs,
-            "interquartile mean score": f"{row['IQM score']:.4f}",
+            "mean score": f"{row.score:.4f}",
             "95 % interval": f"[{row.low:.4f}, {row.high:.4f}]"
             if np.isfinite(row.low)
             else "of one seed: none",
         }
-        for _, row in aggregate_table(results).iterrows()
+        for _, row in table.drop_duplicates("algorithm", keep="last").iterrows()
     ]
 
 
 def efficiency(results: pd.DataFrame) -> Rows:
-    """Return the steps to shares of the optimum at availability 0.8."""
-    table = efficiency_table(results[results.variant == "0.8"])
+    """Return the steps to shares of the optimum, for good, at availability 0.8."""
+    table = study.efficiency_table(results[results.variant == "0.8"])
     return [
         {
             "environment": f"`{row.environment}`",
@@ -326,7 +324,7 @@ def filled(page: str, tables: Mapping[str, Table], folder: Path) -> str:
 
 def read_results(path: Path) -> pd.DataFrame:
     """Read a file of results, in which an environment may have no variant."""
-    frame = pd.read_csv(path, dtype={"variant": str})
+    frame = pd.read_csv(path, dtype={"variant": str, "key": str})
     if "variant" in frame:
         frame["variant"] = frame.variant.fillna("")
     return frame

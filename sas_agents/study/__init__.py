@@ -10,6 +10,12 @@ A study's result is a file per run that says how to repeat it. On the command li
     run_study(runs, Path("results"))
     results = collect("results", runs)  # a pandas.DataFrame
 
+A study runs anyone's algorithm in anyone's environment: see `AlgorithmSettings`.
+
+Files to trust: a study file may name any callable of any module, which is then
+imported and called. So may a result, or a row of a CSV file, that is repeated; a model
+file is unpickled. Use files of people whom you trust, as you would run their code.
+
 `sas_agents.study.statistics` and `sas_agents.study.figures` work on that table.
 """
 
@@ -27,7 +33,8 @@ from sas_agents.study.definition._study_file import load_study
 from sas_agents.study.running._backends import Backend
 from sas_agents.study.running._execution import Report, run_study
 from sas_agents.study.running._training import execute
-from sas_agents.study.storage._store import CorruptResultError, collect
+from sas_agents.study.storage._format import CorruptResultError
+from sas_agents.study.storage._table import collect
 
 __all__ = [
     "ALGORITHMS",

@@ -1,4 +1,4 @@
-"""Finding files, and writing them so that they are whole or not there."""
+"""Writing files so that they are whole or not there."""
 
 import errno
 import os
@@ -8,26 +8,6 @@ from pathlib import Path
 
 class StorageError(RuntimeError):
     """A result could not be written."""
-
-
-def find_toml(name: str | Path, shipped: Path, kind: str) -> Path:
-    """Return the path of a TOML file: a user's by its path, a shipped one by its name.
-
-    A folder of the same name is no such file and hides none.
-
-    Raises:
-        ValueError: If there is neither.
-    """
-    path = Path(name)
-    if path.is_file():
-        return path
-    if (shipped / f"{name}.toml").is_file():
-        return shipped / f"{name}.toml"
-    names = sorted(entry.stem for entry in shipped.glob("*.toml"))
-    hint = f" ({name} is a folder)" if path.is_dir() else ""
-    raise ValueError(
-        f"there is no {kind} file {str(name)!r}{hint}, and the shipped ones are {names}"
-    )
 
 
 def write_text(path: Path, text: str) -> None:
@@ -51,8 +31,12 @@ def write_text(path: Path, text: str) -> None:
         ) from error
 
 
-def make_folder(folder: Path) -> None:
+def make_folder(folder: Path, option: str = "--folder") -> None:
     """Make a folder for files to come.
+
+    Args:
+        folder: The folder.
+        option: The option that names it, for the error message.
 
     Raises:
         StorageError: If there is something else, or nothing can be written there.
@@ -61,9 +45,9 @@ def make_folder(folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise StorageError(
-            f"cannot write results to {folder}: {error}; choose another --folder"
+            f"cannot write to {folder}: {error}; choose another {option}"
         ) from error
     if not os.access(folder, os.W_OK | os.X_OK):
         raise StorageError(
-            f"cannot write results to {folder}: no permission; choose another --folder"
+            f"cannot write to {folder}: no permission; choose another {option}"
         )

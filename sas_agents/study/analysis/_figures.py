@@ -21,14 +21,9 @@ from sas_agents.study.analysis._drawing import (
     styles,
     with_legend,
 )
-from sas_agents.study.analysis._statistics import (
-    aggregate_table,
-    final_rows,
-    improvement_table,
-    performance_profile,
-    profile_band,
-    scores_by_task,
-)
+from sas_agents.study.analysis._intervals import performance_profile, profile_band
+from sas_agents.study.analysis._rows import curve_rows, final_rows, scores_by_task
+from sas_agents.study.analysis._statistics import aggregate_table, improvement_table
 from sas_agents.study.definition._runs import LAMBDAS
 
 VARIANCES = "train/gradient_variance", "train/gradient_variance_without_baselines"
@@ -37,11 +32,11 @@ VARIANCES = "train/gradient_variance", "train/gradient_variance_without_baseline
 def learning_curves(results: pd.DataFrame) -> Figure:
     """Draw mean return against steps, with one standard deviation over seeds.
 
-    A row per availability and a column per environment, as in the paper. A final
-    evaluation with more episodes than those before it is left out: other episodes have
-    other luck, and a step at the end would look like learning.
+    A row per availability and a column per environment, as in the paper. Final scores
+    are left out: other episodes have other luck, and a step at the end would look like
+    learning.
     """
-    results = results[results.num_episodes == results.num_episodes.mode().iloc[0]]
+    results = curve_rows(results)
     figure, panels = grid(results, "mean return")
     looks = styles(list(results.label.unique()))
     for axes, task in panels:
@@ -54,6 +49,7 @@ def learning_curves(results: pd.DataFrame) -> Figure:
 
 def baseline_weights(results: pd.DataFrame) -> Figure:
     """Draw the two adapted weights of each algorithm that has them, over training."""
+    results = curve_rows(results)
     columns = [name for name in LAMBDAS if name in results]
     with_weights = results[results[columns].notna().any(axis=1)]
     if not columns or with_weights.empty:
@@ -89,6 +85,7 @@ def gradient_variance(results: pd.DataFrame) -> Figure:
             f"no result has logged {list(VARIANCES)}: put them into `log` of the "
             "study's [evaluation]"
         )
+    results = curve_rows(results)
     shares = results[results[VARIANCES[1]] > 0].copy()
     shares["share"] = shares[VARIANCES[0]] / shares[VARIANCES[1]]
     figure, panels = grid(shares, "variance left by the baselines")
@@ -178,7 +175,7 @@ def _draw_by_availability(
 
 
 def performance_profiles(results: pd.DataFrame) -> Figure:
-    """Draw the share of runs above each score, with a 95 % bootstrap band.
+    """Draw the share of runs above each score, with its 95 % band.
 
     Raises:
         ValueError: If no optimum is known: there are no scores then.
@@ -215,13 +212,15 @@ def performance_profiles(results: pd.DataFrame) -> Figure:
 
 
 def score_intervals(results: pd.DataFrame) -> Figure:
-    """Draw interquartile means and probabilities of improvement, with intervals.
+    """Draw mean scores and probabilities of improvement, with their 95 % intervals.
 
     Raises:
         ValueError: If no optimum is known: there are no scores then.
     """
     _check_scores(results)
     means, improvements = aggregate_table(results), improvement_table(results)
+    # Over all tasks, or of the only environment.
+    means = means.drop_duplicates("algorithm", keep="last").reset_index(drop=True)
     pairs = [
         f"{x} over {y}" for x, y in zip(improvements.X, improvements.Y, strict=True)
     ]
@@ -232,9 +231,9 @@ def score_intervals(results: pd.DataFrame) -> Figure:
     left, right = figure.subplots(1, 2)
     looks = styles(list(results.label.unique()))
     colors = [looks[label].color for label in means.algorithm]
-    _draw_intervals(left, means, "IQM score", list(means.algorithm), colors)
+    _draw_intervals(left, means, "score", list(means.algorithm), colors)
     _draw_intervals(right, improvements, "P(X > Y)", pairs, ["black"] * len(pairs))
-    left.set_title("Interquartile mean of the score", fontsize="medium")
+    left.set_title("Mean score over all tasks", fontsize="medium")
     left.set_xlabel("score")
     right.axvline(0.5, color="0.4", ls=":", lw=1)
     right.set_title("Probability of improvement", fontsize="medium")

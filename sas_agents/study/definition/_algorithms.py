@@ -1,29 +1,30 @@
-"""The table of algorithms that a study can run, and how each one acts."""
+"""The algorithms that a study can run: ours, peers, and a user's own."""
 
 from collections.abc import Callable
-from inspect import Parameter, signature
-from typing import Any, NamedTuple
+from functools import cache
+from inspect import Parameter, isclass, signature
+from typing import Any, Literal, NamedTuple, get_args
 
-import numpy as np
-from numpy.typing import NDArray
+from sas_agents.study.definition._environments import locate
 
-from sas_agents.study.definition._environments import EpisodeStarts, MaskChannel, locate
-from sas_gym.masks import sample_actions
+MaskChannel = Literal["observation", "info", "method", "repair"]
+"""How masks reach an algorithm: in the observation, in the infos, by the method
+`action_masks()`, or not at all, with unavailable actions replaced by random ones."""
 
-Policy = Callable[[Any, NDArray[np.int8]], NDArray[Any]]
-"""From observations and action masks [N, A] to actions [N]."""
+OWN_POLICY = "MlpPolicy"
+"""Policy of a user's own class, unless the study names one."""
 
 
 class Algorithm(NamedTuple):
-    """One entry of the table."""
+    """An algorithm and how it acts."""
 
     location: str
-    """Its class, as `"module:Class"`."""
-    policy: str
+    """Its class, or its training function, as `"module:name"`."""
+    policy: str = OWN_POLICY
     """Its policy if the study names none."""
     is_greedy: bool = False
-    """Whether it is evaluated with its best action, not with a drawn one."""
-    mask_channel: MaskChannel = "observation"
+    """Whether it only has a greedy way of acting, and no sampled one."""
+    mask: MaskChannel = "observation"
     """How masks reach it."""
 
 
@@ -31,18 +32,87 @@ ALGORITHMS = {
     "SASPG": Algorithm("sas_agents:SASPG", "LinearPolicy"),
     "SASNPG": Algorithm("sas_agents:SASNPG", "LinearPolicy"),
     "SASQ": Algorithm("sas_agents:SASQ", "LinearPolicy", is_greedy=True),
-    "MaskedPPO": Algorithm("sas_agents:MaskedPPO", "MlpPolicy"),
-    "MaskedA2C": Algorithm("sas_agents:MaskedA2C", "MlpPolicy"),
-    "MaskedTRPO": Algorithm("sas_agents:MaskedTRPO", "MlpPolicy"),
+    "MaskedPPO": Algorithm("sas_agents:MaskedPPO"),
+    "MaskedA2C": Algorithm("sas_agents:MaskedA2C"),
+    "MaskedTRPO": Algorithm("sas_agents:MaskedTRPO"),
     "MaskedRecurrentPPO": Algorithm("sas_agents:MaskedRecurrentPPO", "MlpLstmPolicy"),
-    "MaskedQRDQN": Algorithm("sas_agents:MaskedQRDQN", "MlpPolicy", is_greedy=True),
-    "MaskablePPO": Algorithm(
-        "sb3_contrib:MaskablePPO", "MlpPolicy", mask_channel="method"
-    ),
-    "RepairedDQN": Algorithm(
-        "stable_baselines3:DQN", "MlpPolicy", is_greedy=True, mask_channel="repair"
-    ),
+    "MaskedQRDQN": Algorithm("sas_agents:MaskedQRDQN", is_greedy=True),
+    "MaskablePPO": Algorithm("sb3_contrib:MaskablePPO", mask="method"),
+    "RepairedDQN": Algorithm("stable_baselines3:DQN", is_greedy=True, mask="repair"),
 }
+"""The shipped algorithms by name."""
+
+
+def algorithm_of(
+    name: str, mask: str | None = None, greedy: bool | None = None
+) -> Algorithm:
+    """Return a shipped algorithm by its name, or a user's own by `"module:name"`.
+
+    Args:
+        name: The name, or the place of a class or function.
+        mask: How masks reach it, if not as the table says.
+        greedy: Whether it only acts greedily, if not as the table says.
+
+    Raises:
+        ValueError: If there is no such algorithm, or no such way of a mask.
+    """
+    entry = ALGORITHMS.get(name)
+    if entry is None:
+        module, colon, attribute = name.partition(":")
+        if not (colon and module and attribute):
+            raise ValueError(
+                f"there is no algorithm {name!r}: choose one of {sorted(ALGORITHMS)}, "
+                'or name a class or function of your own by class = "module:name"'
+            )
+        entry = Algorithm(name)
+    channels = get_args(MaskChannel)
+    if mask is not None and mask not in channels:
+        raise ValueError(f"mask must be one of {list(channels)}, got {mask!r}")
+    return Algorithm(
+        entry.location,
+        entry.policy,
+        entry.is_greedy if greedy is None else greedy,
+        entry.mask if mask is None else mask,  # type: ignore[arg-type]  # checked
+    )
+
+
+def place_of(thing: Callable[..., Any]) -> str:
+    """Return the place of a class or function, as `"module:name"`.
+
+    Raises:
+        ValueError: If other processes cannot import it.
+    """
+    module, name = thing.__module__, getattr(thing, "__qualname__", "")
+    if module == "__main__" or "<" in name or not name:
+        raise ValueError(
+            f"{thing} cannot be imported by the worker processes of a study: put it "
+            "at the top level of a module of its own, a file beside the study"
+        )
+    return f"{module}:{name}"
+
+
+def find_algorithm(location: str) -> Any:
+    """Import an algorithm's class or function.
+
+    Raises:
+        ValueError: If it cannot be imported or called.
+    """
+    try:
+        found = locate(location)
+    except ImportError as error:
+        raise ValueError(f"cannot import the algorithm {location!r}: {error}") from (
+            error
+        )
+    except AttributeError as error:
+        raise ValueError(f"there is no algorithm {location!r}: {error}") from error
+    if not callable(found):
+        raise ValueError(f"{location!r} is no class or function, but {found!r}")
+    return found
+
+
+def is_function(algorithm: Any) -> bool:
+    """Return whether an algorithm is a training function and not a class."""
+    return not isclass(algorithm)
 
 
 def resolve(arguments: dict[str, Any]) -> dict[str, Any]:
@@ -69,44 +139,24 @@ def _resolved(name: str, value: Any) -> Any:
     return value
 
 
-def check_arguments(algorithm: str, arguments: dict[str, Any]) -> None:
-    """Raise a `ValueError` for an argument that an algorithm's class does not have."""
-    parameters = dict(signature(locate(ALGORITHMS[algorithm].location)).parameters)
-    # A run sets these itself; the last one is for SB3's `load`.
-    for name in ("self", "policy", "env", "seed", "_init_setup_model"):
-        parameters.pop(name, None)
-    if any(p.kind is Parameter.VAR_KEYWORD for p in parameters.values()):
-        return
-    unknown = [name for name in arguments if name not in parameters]
+def check_arguments(algorithm: Algorithm, arguments: dict[str, Any]) -> None:
+    """Raise a `ValueError` for an argument that an algorithm does not have."""
+    known = _arguments_of(algorithm.location)
+    unknown = [name for name in arguments if known is not None and name not in known]
     if unknown:
-        raise ValueError(
-            f"{algorithm} has no argument {unknown[0]!r}; it has {sorted(parameters)}"
-        )
+        name = algorithm.location.partition(":")[2]
+        raise ValueError(f"{name} has no argument {unknown[0]!r}; it has {known}")
 
 
-def evaluated_policy(
-    algorithm: str, model: Any, env: EpisodeStarts, seed: int
-) -> Policy:
-    """Return how a trained model acts when it is evaluated, with its memory if any."""
-    entry = ALGORITHMS[algorithm]
-    rng = np.random.default_rng(seed)
-    memory: Any = None
-
-    def choose(observation: Any, masks: NDArray[np.int8]) -> NDArray[Any]:
-        nonlocal memory
-        by_argument = {"action_masks": masks} if entry.mask_channel == "method" else {}
-        actions: NDArray[Any]
-        actions, memory = model.predict(
-            observation,
-            state=memory,
-            episode_start=env.episode_starts,
-            deterministic=entry.is_greedy,
-            **by_argument,
-        )
-        if entry.mask_channel == "repair":
-            rows = np.arange(len(masks))
-            is_available = masks[rows, actions] == 1
-            actions = np.where(is_available, actions, sample_actions(masks, rng))
-        return actions
-
-    return choose
+@cache
+def _arguments_of(location: str) -> list[str] | None:
+    """Return the arguments that a study may set, or `None` for any."""
+    found = find_algorithm(location)
+    parameters = dict(signature(found).parameters)
+    # A run sets these itself.
+    of_class = ("self", "policy", "env", "seed", "_init_setup_model")
+    of_function = ("env", "steps", "seed", "callback")
+    for name in of_function if is_function(found) else of_class:
+        parameters.pop(name, None)
+    kinds = {parameter.kind for parameter in parameters.values()}
+    return None if Parameter.VAR_KEYWORD in kinds else sorted(parameters)

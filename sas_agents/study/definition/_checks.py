@@ -12,6 +12,7 @@ KINDS = {
     float: "a number",
     tuple: "a list",
     dict: "a table",
+    bool: "true or false",
 }
 
 
@@ -48,6 +49,15 @@ def _name_of(kind: Any) -> str:
 
 def _as_written(value: Any) -> str:
     return repr(list(value) if isinstance(value, tuple) else value)
+
+
+def check_arguments_are_numbers(arguments: dict[str, Any]) -> None:
+    """Raise a `ValueError` for an argument that is not a number (NaN)."""
+    for name, value in arguments.items():
+        if isinstance(value, dict):
+            check_arguments_are_numbers(value)
+        elif isinstance(value, float) and value != value:
+            raise ValueError(f"the argument {name} must be a number, got nan")
 
 
 def check_counts(settings: Any, *names: str) -> None:

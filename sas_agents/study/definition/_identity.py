@@ -11,7 +11,7 @@ from importlib.metadata import PackageNotFoundError, version
 from sas_agents.study.definition._code import code_of
 from sas_agents.study.definition._environments import find_spec
 
-STUDY_VERSION = 1
+STUDY_VERSION = 2
 """Raise it when environments are made, wrapped or evaluated in another way."""
 
 PACKAGES = "stable_baselines3", "sb3_contrib", "torch", "numpy", "gymnasium"

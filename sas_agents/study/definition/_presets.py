@@ -1,7 +1,6 @@
 """Tuned settings for each environment and algorithm, shipped as TOML files."""
 
 import json
-import math
 import tomllib
 from copy import deepcopy
 from functools import cache
@@ -10,8 +9,9 @@ from typing import Any, TypeVar
 
 from gymnasium import spaces
 
-from sas_agents.study._files import find_toml, write_text
+from sas_agents.study._files import write_text
 from sas_agents.study.definition._algorithms import ALGORITHMS, resolve
+from sas_agents.study.definition._toml import as_toml, find_toml, read_toml
 
 PRESETS = Path(__file__).parents[1] / "presets"
 T = TypeVar("T")
@@ -26,7 +26,7 @@ def load_presets(name: str | Path = "ours") -> dict[str, dict[str, dict[str, Any
     """
     path = find_toml(name, PRESETS, "preset")
     try:
-        return _parsed(path.read_text())
+        return _parsed(read_toml(path))
     except tomllib.TOMLDecodeError as error:
         raise ValueError(f"{path}: {error}") from error
 
@@ -141,15 +141,3 @@ def save_preset(path: Path, env_id: str, algorithm: str, entry: dict[str, Any]) 
             lines.append(f"\n[{json.dumps(one_id)}.{json.dumps(name)}]\n")
             lines += [f"{key} = {as_toml(value)}\n" for key, value in table.items()]
     write_text(path, "".join(lines))
-
-
-def as_toml(value: Any) -> str:
-    """Write a value as TOML does; tomllib only reads."""
-    if isinstance(value, dict):
-        inner = ", ".join(f"{json.dumps(k)} = {as_toml(v)}" for k, v in value.items())
-        return f"{{ {inner} }}" if inner else "{}"
-    if isinstance(value, list | tuple):
-        return "[" + ", ".join(as_toml(entry) for entry in value) + "]"
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
-    return json.dumps(value)

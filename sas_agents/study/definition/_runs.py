@@ -5,26 +5,35 @@ import json
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from sas_agents.study.definition._algorithms import Algorithm, algorithm_of
 from sas_agents.study.definition._checks import check_counts, check_types
 
 LAMBDAS = "train/weight_v_hat", "train/weight_q_bar"
 
+# Fields that came later: a run that leaves them out has the key that it always had.
+OPTIONAL = "mask", "greedy"
+
 
 @dataclass(frozen=True)
 class Evaluation:
-    """How a run is evaluated: on the same action sets at every point, for everybody.
+    """How a run is evaluated, while it learns and at the end.
+
+    Where the task is tabular and the policy says what it does in every state, both are
+    exact, and no episode is played. Else the learning curve of every run is played with
+    the same action sets, and each final score with episodes of its own.
 
     Args:
         num_points: Number of evaluations after the one before learning.
-        num_episodes: Episodes of an evaluation.
-        num_final_episodes: Episodes of the last evaluation.
-        seed: Seed of the evaluation's environments.
+        num_episodes: Episodes of each of them.
+        num_final_episodes: Episodes of the final score. By default 40,000, and 1,000
+            where the environment has no vector form and is slow.
+        seed: Seed of the curve's environments; the others follow from it.
         log: Logged keys whose value at each evaluation is kept.
     """
 
     num_points: int = 20
     num_episodes: int = 100
-    num_final_episodes: int = 1000
+    num_final_episodes: int | None = None
     seed: int = 1_000_000
     log: tuple[str, ...] = LAMBDAS
 
@@ -51,26 +60,51 @@ class Run:
     seed: int
     evaluation: Evaluation
     versions: dict[str, str]
+    mask: str | None = None
+    greedy: bool | None = None
+
+    @property
+    def entry(self) -> Algorithm:
+        """The algorithm, as the table or the study describes it."""
+        return algorithm_of(self.algorithm, self.mask, self.greedy)
 
     @property
     def key(self) -> str:
         """Name of the run's result file: a hash of all fields."""
-        return digest(asdict(self))
+        return digest(self.to_dict())
 
     @property
     def setting(self) -> str:
         """A hash of all fields but the versions."""
-        return digest({**asdict(self), "versions": None})
+        return digest({**self.to_dict(), "versions": None})
+
+    @property
+    def training(self) -> str:
+        """A hash of all fields but the versions and the evaluation."""
+        return digest({**self.to_dict(), "versions": None, "evaluation": None})
 
     def to_dict(self) -> dict[str, Any]:
         """Return all fields, as JSON has them."""
         fields: dict[str, Any] = json.loads(json.dumps(asdict(self)))
-        return fields
+        return {
+            name: value
+            for name, value in fields.items()
+            if not (name in OPTIONAL and value is None)
+        }
 
     @classmethod
     def from_dict(cls, fields: dict[str, Any]) -> "Run":
-        """Build the run that `to_dict` took apart."""
-        return cls(**{**fields, "evaluation": Evaluation(**fields["evaluation"])})
+        """Build the run that `to_dict` took apart.
+
+        Raises:
+            ValueError: If a field is missing, unknown or of a wrong type.
+        """
+        try:
+            run = cls(**{**fields, "evaluation": Evaluation(**fields["evaluation"])})
+        except (TypeError, KeyError) as error:
+            raise ValueError(f"not the definition of a run: {error}") from error
+        check_types(run)
+        return run
 
 
 def digest(content: Any) -> str:

@@ -1,11 +1,17 @@
 """What a study consists of, each part checked, and the runs that it asks for."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
-from sas_agents.study.definition._algorithms import ALGORITHMS, check_arguments
+from sas_agents.study.definition._algorithms import (
+    Algorithm,
+    algorithm_of,
+    check_arguments,
+    place_of,
+)
 from sas_agents.study.definition._checks import (
+    check_arguments_are_numbers,
     check_availability,
     check_counts,
     check_names,
@@ -26,16 +32,19 @@ class EnvironmentSettings:
         id: Its id; `"module:Id-v0"` imports the module that registers it. Or
             `"module:name"` for a class or function that returns an environment or a
             task.
-        availabilities: Each is run. Empty: only `arguments` count. An environment that
-            has no such argument gets `StochasticActionSets` around it.
+        availabilities: Each is run. By default none: the environment is as it is made,
+            with the masks that it has. An environment that has no such argument gets
+            `StochasticActionSets` around it, whose sets lie inside its own mask.
         num_steps: Steps to learn from, if not the study's.
         policy: Policy of all algorithms that do not name one of their own.
         arguments: Further arguments; `action_sets = {Markov = [0.1, 0.05]}` names a
-            class of `sas_gym.action_sets` and its arguments.
+            class of `sas_gym.action_sets` and its arguments, `max_episode_steps` is a
+            time limit, and `mask = "legal"` says where an environment has its mask, if
+            in an unusual place (see `sas_gym.MaskInObservation`).
     """
 
     id: str
-    availabilities: tuple[float, ...] = (0.8,)
+    availabilities: tuple[float, ...] = ()
     num_steps: int | None = None
     policy: str | None = None
     arguments: dict[str, Any] = field(default_factory=dict)
@@ -63,7 +72,12 @@ class AlgorithmSettings:
 
     Args:
         name: What tables and figures call it.
-        algorithm: Its entry in the table of algorithms, if not `name`.
+        algorithm: Its entry in the table of algorithms, if not `name`; or an algorithm
+            of your own, `"module:name"` (the key `class` in a file). It is a class as
+            Stable-Baselines3 has them, or a function
+            `train(env, steps, seed, callback, **arguments)` that returns a policy, a
+            function from observations and action masks to actions. `callback(step,
+            policy)`, called now and then, gives the learning curve.
         policy: Its policy, if not the environment's, the preset's or the table's.
         preset: The preset file whose arguments come first: a shipped name or a path.
         num_envs: Environments in parallel, if not the study's.
@@ -71,29 +85,42 @@ class AlgorithmSettings:
         arguments: Arguments of the class, over the preset's.
         search: Ranges for `sas-study search`: a list is a choice, a table has `low`,
             `high` and perhaps `log = true`, `integer = true`, `schedule = "linear"`.
+        mask: How masks reach it: in the `"observation"` (the default of an own
+            algorithm), in the `"info"`, by the `"method"` `action_masks()`, or not at
+            all, with unavailable actions replaced (`"repair"`).
+        greedy: Whether its greedy policy is evaluated alone, as a value-based one is.
     """
 
     name: str
-    algorithm: str = ""
+    algorithm: str | Callable[..., Any] = ""
     policy: str | None = None
     preset: str | None = None
     num_envs: int | None = None
     num_seeds: int | None = None
     arguments: dict[str, Any] = field(default_factory=dict)
     search: dict[str, Any] = field(default_factory=dict)
+    mask: str | None = None
+    greedy: bool | None = None
 
     def __post_init__(self) -> None:
+        if not isinstance(self.algorithm, str):
+            object.__setattr__(self, "algorithm", place_of(self.algorithm))
         check_types(self)
-        if not self.algorithm:
-            object.__setattr__(self, "algorithm", self.name)
-        if self.algorithm not in ALGORITHMS:
-            raise ValueError(
-                f"there is no algorithm {self.algorithm!r}: choose one of "
-                f"{sorted(ALGORITHMS)}, or add it to sas_agents.study.ALGORITHMS"
-            )
+        _ = self.entry
         check_counts(self, "num_envs", "num_seeds")
+        check_arguments_are_numbers(self.arguments)
         for name, search_range in self.search.items():
             check_range(name, search_range)
+
+    @property
+    def place(self) -> str:
+        """Its name in the table of algorithms, or the place of an own one."""
+        return str(self.algorithm or self.name)
+
+    @property
+    def entry(self) -> Algorithm:
+        """The algorithm, and how it acts."""
+        return algorithm_of(self.place, self.mask, self.greedy)
 
     def settings_in(
         self, environment: EnvironmentSettings
@@ -103,9 +130,9 @@ class AlgorithmSettings:
         if self.preset is not None:
             # A variant of an algorithm may have a preset under its own name.
             own = preset(environment.id, self.name, self.preset)
-            general = preset(environment.id, self.algorithm, self.preset)
+            general = preset(environment.id, self.place, self.preset)
             table = own if len(own) > 1 else general
-        default = table.get("policy", ALGORITHMS[self.algorithm].policy)
+        default = table.get("policy", self.entry.policy)
         policy = self.policy or environment.policy or default
         return policy, {**table["arguments"], **self.arguments}
 
@@ -201,11 +228,12 @@ class Study:
         Raises:
             ValueError: If an algorithm does not have one of its arguments.
         """
+        versions_for.cache_clear()  # A user may have edited an algorithm.
         runs = list(self._runs())
         for run in {(run.algorithm, *run.arguments): run for _, run in runs}.values():
-            check_arguments(run.algorithm, run.arguments)
-        for entry in self.algorithms:
-            check_arguments(entry.algorithm, entry.search)
+            check_arguments(run.entry, run.arguments)
+        for algorithm in self.algorithms:
+            check_arguments(algorithm.entry, algorithm.search)
         return sorted(runs, key=lambda labelled: labelled.run.seed)
 
     def _runs(self) -> Iterator[Labelled]:
@@ -229,16 +257,16 @@ class Study:
         return Run(
             environment=environment.id,
             environment_arguments=environment_arguments,
-            algorithm=algorithm.algorithm,
+            algorithm=algorithm.place,
             policy=policy,
             arguments=arguments,
             num_envs=algorithm.num_envs or self.num_envs,
             num_steps=environment.num_steps or self.num_steps,
             seed=seed,
             evaluation=self.evaluation,
-            versions=versions_for(
-                environment.id, ALGORITHMS[algorithm.algorithm].location
-            ),
+            versions=versions_for(environment.id, algorithm.entry.location),
+            mask=algorithm.mask,
+            greedy=algorithm.greedy,
         )
 
     def part(

@@ -10,6 +10,8 @@ from concurrent.futures.process import BrokenProcessPool
 from typing import Any, Literal, NamedTuple, TypeVar
 
 Item = TypeVar("Item")
+# What says how many threads a process uses, whichever library counts in it.
+THREADS = "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"
 # A worker that dies this often with the same run dies of it.
 MAX_RETRIES = 3
 
@@ -94,7 +96,7 @@ class _Workers:
             initializer=_end_with_parent,
             initargs=(os.getpid(),),
             # Small networks run many times slower on several threads.
-            env={"OMP_NUM_THREADS": "1"},
+            env=dict.fromkeys(THREADS, "1"),
         )
         self._all.append(executor)
         return executor

@@ -1,20 +1,21 @@
-"""Carrying a study out: what is left to run, where it runs, and what it leaves."""
+"""Running what is left of a study, and writing what it leaves."""
 
 import json
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from sas_agents.study._files import make_folder, write_text
-from sas_agents.study.definition._algorithms import ALGORITHMS
-from sas_agents.study.definition._environments import make_env, make_problem
 from sas_agents.study.definition._identity import versions_for
 from sas_agents.study.definition._runs import Run
 from sas_agents.study.definition._settings import Labelled
 from sas_agents.study.running._backends import Backend
-from sas_agents.study.running._training import Result, execute
+from sas_agents.study.running._before import check_environments, check_models
+from sas_agents.study.running._training import execute
+from sas_agents.study.storage._format import Result
 from sas_agents.study.storage._store import (
+    failure_path,
     finished_settings,
     is_finished,
     result_files,
@@ -24,13 +25,15 @@ from sas_agents.study.storage._store import (
 
 @dataclass
 class Report:
-    """What carrying out a study came to."""
+    """What became of the runs of a study."""
 
     num_kept: int
     """Runs that had their result already."""
     written: list[Path] = field(default_factory=list)
     failed: dict[str, Path] = field(default_factory=dict)
     """By key of a run that raised an error: the file with its traceback."""
+    first_error: str = ""
+    """What the first failed run raised, in one line."""
 
 
 def run_study(
@@ -40,10 +43,12 @@ def run_study(
     *,
     any_version: bool = False,
     progress: bool = True,
+    done: frozenset[str] = frozenset(),
 ) -> Report:
     """Run whatever has no result yet, and write one file per run.
 
-    A run that raises an error leaves its traceback and does not stop the others.
+    A run that raises an error leaves its traceback and does not stop the others; the
+    first error is printed at once.
 
     Args:
         runs: The runs, as `Study.runs` gives them.
@@ -51,16 +56,19 @@ def run_study(
         backend: Where to run; all cores of this machine by default.
         any_version: Whether a result made with other versions counts as one.
         progress: Whether to show a progress bar.
+        done: Keys of runs whose results are elsewhere.
 
     Raises:
-        ValueError: If an environment cannot be made with its arguments.
+        ValueError: If an environment or an algorithm cannot be made with its arguments.
         StorageError: If a result cannot be written; those written are whole.
     """
     from tqdm import tqdm
 
-    left = unfinished(runs, folder, any_version)
-    check_environments(left)
     make_folder(folder)
+    left = unfinished(runs, folder, any_version)
+    left = [run for run in left if run.key not in done]
+    check_environments(left)
+    check_models(left)
     report = Report(num_kept=len({run.key for _, run in runs}) - len(left))
     total = sum(run.num_steps for run in left)
     bar = tqdm(total=total, unit="step", unit_scale=True, disable=not progress)
@@ -70,37 +78,35 @@ def run_study(
             run: Run = outcome.item
             if outcome.error is None:
                 report.written.append(write_result(folder, outcome.answer))
-                _failure_path(folder, run).unlink(missing_ok=True)
+                failure_path(folder, run.key).unlink(missing_ok=True)
             else:
-                report.failed[run.key] = write_failure(folder, run, outcome.error)
+                _note_failure(report, folder, run, outcome.error, tqdm.write)
             bar.update(run.num_steps)
             num_done = len(report.written) + len(report.failed)
-            bar.set_description(f"{num_done} of {len(left)} runs")
+            failed = f", {len(report.failed)} failed" if report.failed else ""
+            bar.set_description(f"{num_done} of {len(left)} runs{failed}")
     remove_leftovers(folder)
     return report
 
 
-def check_environments(runs: Sequence[Run]) -> None:
-    """Make every environment once, before hours of work, or raise a `ValueError`."""
-    for run in {variant_key(run): run for run in runs}.values():
-        try:
-            problem = make_problem(run.environment, run.environment_arguments)
-            make_env(problem).close()
-        except Exception as error:  # Whatever an environment raises.
-            raise ValueError(
-                f"cannot make {run.environment} with {run.environment_arguments}: "
-                f"{error}"
-            ) from error
-
-
-def variant_key(run: Run) -> str:
-    """Return a text that is the same for runs in the same environment."""
-    return json.dumps([run.environment, run.environment_arguments], sort_keys=True)
+def _note_failure(
+    report: Report,
+    folder: Path,
+    run: Run,
+    error: BaseException,
+    say: Callable[[str], None],
+) -> None:
+    path = write_failure(folder, run, error)
+    report.failed[run.key] = path
+    if not report.first_error:
+        lines = traceback.format_exception_only(error)[-1].strip().splitlines()
+        report.first_error = lines[0]
+        say(f"the first failed run: {lines[0]}; see {path}")
 
 
 def execute_here(run: Run) -> Result:
     """Execute a run, if this process has the versions that the run names."""
-    here = versions_for(run.environment, ALGORITHMS[run.algorithm].location)
+    here = versions_for(run.environment, run.entry.location)
     if run.versions != here:
         differing = {
             name: f"{there} there, {here.get(name)} here"
@@ -128,14 +134,10 @@ def unfinished(
 
 def write_failure(folder: Path, run: Run, error: BaseException) -> Path:
     """Write what a run was and how it failed."""
-    path = _failure_path(folder, run)
+    path = failure_path(folder, run.key)
     definition = json.dumps(run.to_dict(), indent=1)
     write_text(path, definition + "\n" + "".join(traceback.format_exception(error)))
     return path
-
-
-def _failure_path(folder: Path, run: Run) -> Path:
-    return folder / f"{run.key}.failed.txt"
 
 
 def remove_leftovers(folder: Path) -> None:

@@ -1,45 +1,38 @@
-"""Carrying a run out: training, with an evaluation from time to time."""
+"""One run: training, with an evaluation from time to time and at the end."""
 
-import json
 import os
 import platform
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from functools import cache
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from sas_agents.study.definition._algorithms import (
-    ALGORITHMS,
-    evaluated_policy,
+    OWN_POLICY,
+    find_algorithm,
+    is_function,
     resolve,
 )
-from sas_agents.study.definition._environments import (
-    Problem,
-    evaluation_env,
-    locate,
-    make_env,
-    make_problem,
-    training_env,
-)
+from sas_agents.study.definition._environments import Problem, make_problem
 from sas_agents.study.definition._runs import Run
-from sas_gym import RandomPolicy, episode_returns
+from sas_agents.study.running._envs import training_env
+from sas_agents.study.running._evaluation import Evaluator, Score
+from sas_agents.study.running._references import reference_returns
+from sas_agents.study.storage._format import COLUMNS, FORMAT, Result, own_way
+from sas_agents.study.storage._scales import Reference, normalized
 
-Result = dict[str, Any]
-"""What a run leaves, as it stands in its file; see `execute`."""
-
-FORMAT = 1
-COLUMNS = "step", "mean_return", "standard_error", "num_episodes"
+Report = Callable[[int, float], None]
 
 
-def execute(run: Run, report: Callable[[int, float], None] | None = None) -> Result:
+def execute(run: Run, report: Report | None = None) -> Result:
     """Train and evaluate, and return the result.
 
-    Its `curve` has lists of one length: `step`, `mean_return`, `standard_error`, and
-    the logged values; the last entry is the final evaluation. Everything outside
-    `timing` is the same whenever the run is repeated on the same machine.
+    Its `curve` has lists of one length: `step`, `mean_return`, `standard_error`,
+    `num_episodes` (0 where the mean is exact) and the logged values. Its `final` has
+    the score of the trained policy in each way that it acts, sampled and greedy.
+    Everything outside `timing` is the same whenever the run is repeated on the same
+    machine.
 
     Args:
         run: What to run.
@@ -52,9 +45,9 @@ def execute(run: Run, report: Callable[[int, float], None] | None = None) -> Res
     started, cpu_started = time.perf_counter(), time.process_time()
     reference = reference_returns(run.environment, run.environment_arguments)
     problem = make_problem(run.environment, run.environment_arguments)
-    model = make_model(run, problem)
-    curve = _LearningCurve(run, problem, reference, report)
-    curve.train(model)
+    curve = _LearningCurve(run, Evaluator(run, problem), reference, report)
+    policy = train(run, problem, curve)
+    final = curve.finish(policy)
     return {
         "format": FORMAT,
         "key": run.key,
@@ -62,6 +55,7 @@ def execute(run: Run, report: Callable[[int, float], None] | None = None) -> Res
         "run": run.to_dict(),
         **reference,
         "curve": curve.columns,
+        "final": {way: score._asdict() for way, score in final.items()},
         "timing": {
             "seconds": round(time.perf_counter() - started, 3),
             "cpu_seconds": round(time.process_time() - cpu_started, 3),
@@ -74,88 +68,74 @@ def execute(run: Run, report: Callable[[int, float], None] | None = None) -> Res
     }
 
 
+def train(run: Run, problem: Problem, curve: "_LearningCurve") -> Any:
+    """Let the algorithm of a run learn; return its policy, or its model.
+
+    A training function is called as `train(env, steps, seed, callback, **arguments)`.
+    It calls `callback(step, policy)` whenever it likes, and returns its final policy.
+    """
+    algorithm = find_algorithm(run.entry.location)
+    if is_function(algorithm):
+        env = training_env(problem, run.entry.mask, run.num_envs, run.seed)
+        arguments = resolve(run.arguments)
+        return algorithm(env, run.num_steps, run.seed, curve.watch, **arguments)
+    model = make_model(run, problem)
+    curve.watch(0, model)
+    _set_silent_logger(model)
+    model.learn(run.num_steps, _callback(curve, model))
+    curve.read_log(model)
+    return model
+
+
 def make_model(run: Run, problem: Problem) -> Any:
     """Build the untrained model of a run, in its environment."""
-    entry = ALGORITHMS[run.algorithm]
-    env = training_env(problem, entry.mask_channel, run.num_envs, run.seed)
-    algorithm_class = locate(entry.location)
-    return algorithm_class(run.policy, env, seed=run.seed, **resolve(run.arguments))
+    entry = run.entry
+    env = training_env(problem, entry.mask, run.num_envs, run.seed)
+    algorithm_class = find_algorithm(entry.location)
+    policy = run.policy or OWN_POLICY
+    return algorithm_class(policy, env, seed=run.seed, **resolve(run.arguments))
 
 
-def reference_returns(
-    environment: str, arguments: dict[str, Any]
-) -> dict[str, float | None]:
-    """Return the mean return of random play and of the best policy.
+def _set_silent_logger(model: Any) -> None:
+    """Spare the temporary folder that each `learn` leaves behind otherwise."""
+    from stable_baselines3.common.logger import Logger
 
-    Where the planner does not know them, `random` is the mean of episodes that are
-    played, 1,000 or, of a guest, 200; and `optimal` is `None`.
-    """
-    return dict(_references(environment, json.dumps(arguments)))
+    if hasattr(model, "set_logger"):
+        model.set_logger(Logger(folder=None, output_formats=[]))
 
 
-@cache
-def _references(environment: str, arguments: str) -> dict[str, float | None]:
-    """Return the references, which many runs of one worker have in common."""
-    from sas_gym.planning import optimal_return, random_return
+def _callback(curve: "_LearningCurve", model: Any) -> Any:
+    from stable_baselines3.common.callbacks import BaseCallback
 
-    problem = make_problem(environment, json.loads(arguments))
-    env = make_env(problem)
-    try:
-        return {"random": random_return(env), "optimal": optimal_return(env)}
-    except ValueError:  # The planner says so of sets with a memory, or of a guest.
-        num_episodes = 200 if callable(problem.target) else 1000
-        return {"random": played_at_random(problem, num_episodes), "optimal": None}
-    finally:
-        env.close()
+    class Watch(BaseCallback):
+        def _on_step(self) -> bool:
+            curve.read_log(model)
+            if self.num_timesteps < curve.run.num_steps:
+                curve.watch(self.num_timesteps, model)
+            return True
 
-
-def played_at_random(problem: Problem, num_episodes: int) -> float:
-    """Play episodes with random available actions; return their mean return."""
-    with own_randomness(0):
-        env = evaluation_env(problem, "observation", num_episodes, seed=0)
-        returns = episode_returns(env, RandomPolicy(seed=0), num_episodes, seed=0)
-        env.close()
-    return float(returns.mean())
-
-
-@contextmanager
-def own_randomness(seed: int) -> Iterator[None]:
-    """Seed the random numbers that all share, and put them back at the end.
-
-    Policies draw from torch's, and environments such as sb3-contrib's from NumPy's.
-    """
-    import torch as th
-
-    state = np.random.get_state()  # noqa: NPY002  # Theirs is this one.
-    try:
-        with th.random.fork_rng(devices=[]):
-            th.manual_seed(seed)
-            np.random.seed(seed % 2**32)  # noqa: NPY002  # likewise
-            yield
-    finally:
-        np.random.set_state(state)  # noqa: NPY002  # likewise
-
-
-def normalized(mean_return: float, reference: dict[str, float | None]) -> float | None:
-    """Put a return on a scale from random play, 0, to the optimum, 1, if both known."""
-    low, high = reference["random"], reference["optimal"]
-    if low is None or high is None or not high > low:
-        return None
-    return (mean_return - low) / (high - low)
+    return Watch()
 
 
 class _LearningCurve:
-    """Evaluates a model while it learns."""
+    """Evaluates a policy while it learns.
+
+    Args:
+        run: The run.
+        evaluator: Evaluates its policies.
+        reference: What random play and the optimum are worth.
+        report: Called with each step and score.
+    """
 
     def __init__(
         self,
         run: Run,
-        problem: Problem,
-        reference: dict[str, float | None],
-        report: Callable[[int, float], None] | None,
+        evaluator: Evaluator,
+        reference: Reference,
+        report: Report | None,
     ) -> None:
         self.run = run
-        self.problem = problem
+        self.evaluator = evaluator
         self.reference = reference
         self.report = report
         self.seconds = self.cpu_seconds = 0.0
@@ -166,29 +146,32 @@ class _LearningCurve:
         points = np.linspace(0, run.num_steps, run.evaluation.num_points + 1)
         self.steps = [int(step) for step in points]
 
-    def train(self, model: Any) -> None:
-        """Let a model learn, with an evaluation at every point."""
-        from stable_baselines3.common.callbacks import BaseCallback
+    def watch(self, step: int, policy: Any) -> None:
+        """Evaluate a policy if a point of the curve has been reached.
 
-        curve = self
+        Args:
+            step: Steps taken so far, in all environments together.
+            policy: The policy as it is now.
+        """
+        if step > 0 and not self.columns["step"]:
+            self._add(None)  # Nobody has shown an untrained policy.
+        while len(self.columns["step"]) < len(self.steps) and step >= self.next_step:
+            is_last = self.next_step >= self.run.num_steps
+            mean = self._add(self._timed(self.evaluator.on_curve, policy))
+            if not is_last:
+                self._tell(self.steps[len(self.columns["step"]) - 1], mean)
 
-        class Watch(BaseCallback):
-            def _on_step(self) -> bool:
-                curve.read_log(self.logger)
-                while self.num_timesteps >= curve.next_step < curve.run.num_steps:
-                    curve.evaluate(model, curve.run.evaluation.num_episodes)
-                return True
+    def finish(self, policy: Any) -> dict[str, Score]:
+        """Evaluate what is left of the curve, and the final policy."""
+        self.watch(self.run.num_steps, policy)
+        final: dict[str, Score] = self._timed(self.evaluator.at_the_end, policy)
+        self._tell(self.run.num_steps, final[own_way(final)].mean_return)
+        return final
 
-        self.evaluate(model, self.run.evaluation.num_episodes)
-        model.learn(self.run.num_steps, Watch())
-        self.read_log(model.logger)
-        while len(self.columns["step"]) < len(self.steps) - 1:
-            self.evaluate(model, self.run.evaluation.num_episodes)
-        self.evaluate(model, self.run.evaluation.num_final_episodes)
-
-    def read_log(self, logger: Any) -> None:
+    def read_log(self, model: Any) -> None:
         """Remember the latest logged values: a logger forgets them when it writes."""
-        values = logger.name_to_value
+        logger = getattr(model, "logger", None)
+        values = getattr(logger, "name_to_value", {})
         for key in self.run.evaluation.log:
             if key in values:
                 self.logged[key] = float(values[key])
@@ -198,27 +181,21 @@ class _LearningCurve:
         """The step of the evaluation that comes next."""
         return self.steps[len(self.columns["step"])]
 
-    def evaluate(self, model: Any, num_episodes: int) -> None:
-        """Add a point to the curve, without touching the model's random numbers."""
-        started, cpu_started = time.perf_counter(), time.process_time()
-        run, seed = self.run, self.run.evaluation.seed
-        channel = ALGORITHMS[run.algorithm].mask_channel
-        with own_randomness(seed):
-            env = evaluation_env(self.problem, channel, num_episodes, seed)
-            policy = evaluated_policy(run.algorithm, model, env, seed)
-            returns = episode_returns(env, policy, num_episodes, seed)
-            env.close()
-        step, mean = self.next_step, float(returns.mean())
-        point = {
-            "step": step,
-            "mean_return": mean,
-            "standard_error": float(returns.std() / np.sqrt(len(returns))),
-            "num_episodes": len(returns),
-        }
+    def _add(self, score: Score | None) -> float:
+        point = {} if score is None else score._asdict()
+        point["step"] = self.next_step
         for name, column in self.columns.items():
             column.append(point.get(name, self.logged.get(name)))
+        return float("nan") if score is None else score.mean_return
+
+    def _timed(self, evaluate: Callable[[Any], Any], policy: Any) -> Any:
+        started, cpu_started = time.perf_counter(), time.process_time()
+        found = evaluate(policy)
         self.seconds += time.perf_counter() - started
         self.cpu_seconds += time.process_time() - cpu_started
+        return found
+
+    def _tell(self, step: int, mean: float) -> None:
         if self.report is not None:
             score = normalized(mean, self.reference)
             self.report(step, mean if score is None else score)

@@ -6,6 +6,7 @@ not worse than what it started from, nor is it only the luckiest of many.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -18,6 +19,11 @@ from sas_agents.study.search._search_settings import Pruner, Sampler, Search, sc
 
 if TYPE_CHECKING:
     import optuna
+
+
+# Added to the seed of a study's evaluations: settings are chosen on other episodes than
+# those on which they are reported.
+EVALUATION_SEED = 1_000_000_000
 
 
 def searches(
@@ -34,6 +40,8 @@ def searches(
             if environment.availabilities:
                 arguments["availability"] = settings.availability
             run = study.make_run(environment, arguments, algorithm, seed=0)
+            seed = run.evaluation.seed + EVALUATION_SEED
+            run = replace(run, evaluation=replace(run.evaluation, seed=seed))
             seeds = range(
                 settings.first_seed,
                 settings.first_seed + settings.num_seeds + settings.num_final_seeds,

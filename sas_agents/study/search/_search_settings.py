@@ -119,9 +119,24 @@ def open_storage(storage: str) -> Any:
     from optuna.storages.journal import JournalFileBackend
 
     if "://" in storage:
-        return storage
+        return _database(storage)
     Path(storage).parent.mkdir(parents=True, exist_ok=True)
     return optuna.storages.JournalStorage(JournalFileBackend(storage))
+
+
+def _database(url: str) -> Any:
+    """Open a database.
+
+    Raises:
+        ValueError: If that is not possible.
+    """
+    import optuna
+
+    try:
+        return optuna.storages.get_storage(url)
+    except Exception as error:  # Whatever SQLAlchemy and its drivers raise.
+        lines = str(error).splitlines() or [type(error).__name__]
+        raise ValueError(f"cannot open the storage {url}: {lines[0]}") from error
 
 
 def score_of(

@@ -95,13 +95,17 @@ def _made_up(
         "train/weight_v_hat": [None] + [-0.5] * (count - 1),
         "train/weight_q_bar": [None] + [-0.25] * (count - 1),
     }
+    score = {"mean_return": returns[-1], "standard_error": 0.05, "num_episodes": 20}
+    ways = ("greedy",) if run.entry.is_greedy else ("sampled", "greedy")
     return {
-        "format": 1,
+        "format": 2,
         "key": run.key,
         "command": f"sas-study repeat {run.key}.json",
         "run": run.to_dict(),
         "random": 0.0,
+        "rule": None,
         "optimal": 10.0,
         "curve": curve,
+        "final": dict.fromkeys(ways, score),
         "timing": {"seconds": 1.0, "finished": finished},
     }

@@ -2,15 +2,18 @@
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from sas_agents.study import load_study
 from sas_agents.study.__main__ import main
 from sas_agents.study.commands._parser import EXAMPLES
 from sas_agents.study.figures import FIGURES
 from sas_agents.study.running._backends import Backend, Outcome
+from sas_agents.study.storage._store import write_result
 
 
 @pytest.fixture
@@ -37,13 +40,16 @@ def test_whole_study_on_the_command_line(
     assert main(["table", *study, "--csv", str(csv)]) == 0
     printed = capsys.readouterr().out
     assert "Probability of improvement" in printed
-    assert "Sample efficiency" in printed
+    assert "Steps to a score for good" in printed
+    assert "rough" in printed
     study[2] = str(csv)
     assert main(["plot", *study, "--output", str(tmp_path / "figures")]) == 0
     # All but the variance of the gradient, which this study does not log.
     assert len(list((tmp_path / "figures").glob("*.png"))) == len(FIGURES) - 1
     result = next(folder.glob("*.json"))
     assert main(["repeat", str(result)]) == 0
+    assert "the curves are equal" in capsys.readouterr().out
+    assert main(["repeat", result.stem, "--folder", str(csv)]) == 0
     assert "the curves are equal" in capsys.readouterr().out
     result.write_text(
         result.read_text().replace('"mean_return": [', '"mean_return": [9,')
@@ -94,9 +100,9 @@ def test_whole_study_of_a_guest_has_returns_instead_of_scores(
     assert "4 of 4 runs are done" in capsys.readouterr().out
     assert main(["table", *study]) == 0
     printed = capsys.readouterr().out
-    assert "mean return" in printed
+    assert "sampled" in printed
     assert "P(X > Y)" in printed
-    assert "IQM" not in printed
+    assert "optimum  " not in printed
     assert "steps to" not in printed
     assert "no scores, as no optimum is known" in printed
     assert main(["plot", *study, "--output", str(tmp_path)]) == 0
@@ -124,23 +130,171 @@ def test_folder_named_like_a_shipped_file_hides_nothing(
     assert "no study file '.' (. is a folder)" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["run", "mine"], "no study file 'mine', and the shipped ones are"),
-        (["run", "quick", "--algorithm", "DQN"], "no algorithm 'DQN'; it has"),
-        (["run", "quick", "--jobs", "0"], "--jobs must be at least 1"),
-        (["plot", "quick", "--figure", "pie"], "no figure 'pie'; there are"),
-        (["table", "quick", "--folder", "nowhere"], "nowhere has no results of this"),
-        (["repeat", "abc", "--folder", "nowhere"], "nowhere has no results whose key"),
-    ],
-)
+@pytest.mark.usefixtures("in_process")
+def test_own_algorithm_on_the_command_line(
+    tiny_file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """By its place, or as a table of TOML; beside ours, in another folder."""
+    ours, mine = str(tmp_path / "ours"), str(tmp_path / "mine")
+    part = [str(tiny_file), "--seeds", "2", "--availability", "0.8", "--no-progress"]
+    part += ["--algorithm", "SASPG"]
+    table = '{ class = "helpers.own_algorithms:train", greedy = true, mask = "info" }'
+    ppo = '{ class = "helpers.own_algorithms:MyPPO", arguments = { n_steps = 16 } }'
+    added = ["--algorithm", table, "--algorithm", ppo]
+    assert main(["run", *part, "--folder", ours]) == 0
+    # What is done in another folder is not done again.
+    assert main(["run", *part, *added, "--folder", mine, "--folder", ours]) == 0
+    assert "4 runs done, 2 were done before, 0 failed" in capsys.readouterr().out
+    status = ["status", *part[:-3], *added, "--folder", mine, "--folder", ours]
+    assert main(status) == 0
+    assert "MyPPO" in capsys.readouterr().out
+    csv, figures = tmp_path / "new" / "compared.csv", tmp_path / "figures"
+    options = ["--csv", str(csv), "--output", str(figures), "--correct"]
+    assert main(["compare", mine, "--with", ours, *options]) == 0
+    printed = capsys.readouterr().out
+    assert "X less Y" in printed
+    assert "MyPPO" in printed
+    assert "corrected by Holm" in printed
+    assert len(csv.read_text().splitlines()) == 3
+    assert (figures / "performance_profiles.png").exists()
+
+
+def test_table_and_comparison_take_committed_results(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """A study's committed CSV file, and one of it beside another."""
+    paper = Path(__file__).parents[3] / "examples" / "paper" / "results"
+    part = ["ours", "--environment", "SAS/Maze-v0", "--availability", "0.8"]
+    part += ["--algorithm", "SASPG", "--algorithm", "SASQ"]
+    assert main(["table", *part, "--folder", str(paper / "ours.csv.gz")]) == 0
+    printed = capsys.readouterr().out
+    assert "99.49" in printed
+    both = [str(paper / "features.csv.gz"), "--with", str(paper / "ours.csv.gz")]
+    assert main(["compare", *both]) == 0
+    assert "all (scores)" in capsys.readouterr().out
+
+
+def test_label_with_several_settings_needs_its_study(
+    tmp_path: Path, tiny_file: Path, made_up: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In a folder alone they have the algorithm's name, which both share."""
+    run = load_study(tiny_file).runs()[0].run
+    for steps in (32, 64):
+        other = replace(run, arguments={"n_steps": steps})
+        write_result(tmp_path, made_up(other))
+    assert main(["compare", str(tmp_path), "--with", str(tmp_path)]) == 2
+    assert "several settings of SASPG: name the study" in capsys.readouterr().err
+
+
+MISTAKES: dict[str, tuple[list[str], str]] = {
+    "no command": ([], "arguments are required: COMMAND"),
+    "unknown command": (["train"], "invalid choice: 'train'"),
+    "no study": (["run"], "arguments are required: study"),
+    "unknown study": (["run", "mine"], "no study file 'mine', and the shipped ones"),
+    "empty study": (["status", ""], "no study file ''"),
+    "folder as study": (["run", "."], "(. is a folder)"),
+    "binary study": (["run", "binary.toml"], "binary.toml is not a text file"),
+    "broken study": (["run", "broken.toml"], "broken.toml: "),
+    "number for a table": (["run", "number.toml"], "[evaluation] must be a table"),
+    "unknown algorithm": (["run", "quick", "--algorithm", "DQN"], "no algorithm 'DQN'"),
+    "unknown module": (["run", "quick", "--algorithm", "no:Where"], "no module 'no'"),
+    "unknown class": (
+        ["run", "quick", "--algorithm", "helpers.playing:Where"],
+        "no algorithm 'helpers.playing:Where'",
+    ),
+    "broken table": (
+        ["run", "quick", "--algorithm", "{ class = }"],
+        "is not an inline table of TOML",
+    ),
+    "unknown key": (
+        ["run", "quick", "--algorithm", '{ class = "a:b", speed = 1 }'],
+        "unknown key 'speed'",
+    ),
+    "unknown environment": (
+        ["run", "quick", "--environment", "no:Where"],
+        "no environment 'no:Where'",
+    ),
+    "no seeds": (["run", "quick", "--seeds", "0"], "num_seeds must be a whole number"),
+    "text for seeds": (["run", "quick", "--seeds", "x"], "invalid int value: 'x'"),
+    "unknown availability": (
+        ["run", "quick", "--availability", "0.5"],
+        "no availability 0.5",
+    ),
+    "no jobs": (["run", "quick", "--jobs", "0"], "--jobs must be at least 1"),
+    "file for results": (["run", "quick", "--folder", "file"], "choose another"),
+    "no trials": (["search", "quick", "--trials", "0"], "num_trials must be a whole"),
+    "folder for presets": (
+        ["search", "quick", "--output", "folder"],
+        "--output folder is a folder",
+    ),
+    "broken presets": (
+        ["search", "quick", "--output", "broken.toml"],
+        "broken.toml: ",
+    ),
+    "unknown storage": (
+        ["search", "quick", "--storage", "no://where", "--jobs", "1"],
+        "cannot open the storage no://where",
+    ),
+    "unknown figure": (["plot", "quick", "--figure", "pie"], "no figure 'pie'"),
+    "file for figures": (
+        ["plot", "quick", "--output", "file"],
+        "choose another --output",
+    ),
+    "no results": (
+        ["table", "quick", "--folder", "nowhere"],
+        "nowhere has no results of this",
+    ),
+    "folder for a table": (
+        ["table", "quick", "--csv", "folder"],
+        "--csv folder is a folder",
+    ),
+    "file as folder of a table": (
+        ["table", "quick", "--csv", "file/a.csv"],
+        "choose another --csv",
+    ),
+    "no table": (["table", "quick", "--folder", "file"], "not a CSV file of results"),
+    "broken table of results": (
+        ["table", "quick", "--folder", "broken.csv.gz"],
+        "not a CSV file of results",
+    ),
+    "nothing to repeat": (
+        ["repeat", "abc", "--folder", "nowhere"],
+        "nowhere has no results whose key",
+    ),
+    "empty key": (["repeat", ""], "no results whose key starts with ''"),
+    "no reference": (["compare", "folder"], "arguments are required: --with"),
+    "nothing to compare": (
+        ["compare", "folder", "--with", "folder"],
+        "folder has no results",
+    ),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
 def test_mistake_on_the_command_line_is_named(
-    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+    mistake: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     """One line that names the culprit, and exit code 2."""
-    assert main(arguments) == 2
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "file").write_text("a,b\n1,2\n")
+    (tmp_path / "binary.toml").write_bytes(b"\xff\xfe")
+    (tmp_path / "broken.toml").write_text("num_steps = \n")
+    (tmp_path / "number.toml").write_text(
+        'evaluation = 3\n[[environment]]\nid = "SAS/Maze-v0"\n'
+        '[[algorithm]]\nname = "SASPG"\n'
+    )
+    (tmp_path / "broken.csv.gz").write_bytes(b"\x1f\x8b\x08\x00")
+    arguments, message = MISTAKES[mistake]
+    try:
+        code = main(arguments)
+    except SystemExit as end:  # what argparse finds
+        code = int(end.code or 0)
     error = capsys.readouterr().err
+    assert code == 2
     assert message in error
     assert error.startswith("sas-study: ")
     assert error.count("\n") == 1

@@ -149,17 +149,21 @@ def wait_for_results(folder: Path, number: int) -> None:
 
 
 def test_failing_run_leaves_its_traceback_and_the_others(
-    tiny: Study, tmp_path: Path
+    tiny: Study, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A run that raises an error does not stop the others; fixed, it is run again."""
-    broken = AlgorithmSettings("broken", "SASPG", arguments={"n_steps": -1})
+    broken = AlgorithmSettings("broken", "helpers.own_algorithms:failing")
     study = replace(
         tiny, algorithms=(broken, tiny.algorithms[0]), num_seeds=1, num_steps=100
     )
     report = run_study(study.runs(), tmp_path, ONE_JOB, progress=False)
     assert len(report.written) == len(report.failed) == 2
     for path in report.failed.values():
-        assert "n_steps must be an integer of at least 1, got -1" in path.read_text()
+        assert "ArithmeticError: the policy" in path.read_text()
+    assert report.first_error == "ArithmeticError: the policy"
+    assert "the first failed run: ArithmeticError: the policy; see " in (
+        capsys.readouterr().out
+    )
 
 
 def test_full_disk_stops_with_whole_files(
@@ -217,6 +221,17 @@ def test_impossible_environment_is_named_before_anything_runs(
     wrong = replace(tiny.environments[0], arguments={"size": 3})
     with pytest.raises(ValueError, match=r"cannot make SAS/SanFrancisco-v0 .*'size'"):
         run_study(replace(tiny, environments=(wrong,)).runs(), tmp_path)
+    assert not list(tmp_path.iterdir())
+
+
+def test_impossible_argument_is_named_once_before_anything_runs(
+    tiny: Study, tmp_path: Path
+) -> None:
+    """One message, not one failed run per seed."""
+    broken = AlgorithmSettings("broken", "SASPG", arguments={"n_steps": -1})
+    study = replace(tiny, algorithms=(broken,))
+    with pytest.raises(ValueError, match=r"cannot make SASPG.*n_steps must be an int"):
+        run_study(study.runs(), tmp_path)
     assert not list(tmp_path.iterdir())
 
 

@@ -42,7 +42,10 @@ def results() -> pd.DataFrame:
                                 "seconds": 10.0 + seed,
                             }
                         )
-    return pd.DataFrame(rows)
+    later = {"acting": "sampled", "shared_error": 0.0, "rule_score": np.nan}
+    curve = pd.DataFrame(rows).assign(evaluation="curve", finished="", **later)
+    final = curve[curve.step == 200].assign(evaluation="final", num_episodes=1000)
+    return pd.concat([curve, final], ignore_index=True)
 
 
 def lines(axes: Axes) -> dict[str, tuple[np.ndarray, np.ndarray]]:
@@ -77,10 +80,10 @@ def test_learning_curves_have_means_and_references(results: pd.DataFrame) -> Non
     band = figure.axes[0].collections[0].get_paths()[0].vertices
     at_end = sorted(set(np.asarray(band)[np.asarray(band)[:, 0] == 200, 1].round(6)))
     assert at_end == pytest.approx([80.0, 82.0])
-    # A last evaluation of other episodes is no part of the curve.
-    results.loc[results.step == 200, "num_episodes"] = 1000
-    steps, _ = lines(figures.learning_curves(results).axes[0])["SASPG"]
-    assert steps.tolist() == [0, 100]
+    # A final score, of other episodes, is no part of the curve.
+    results.loc[results.evaluation == "final", "mean_return"] = 50.0
+    _, means = lines(figures.learning_curves(results).axes[0])["SASPG"]
+    assert means.tolist() == pytest.approx([1.0, 41.0, 81.0])
 
 
 def test_weights_are_drawn_for_those_who_have_them(results: pd.DataFrame) -> None:
@@ -119,6 +122,7 @@ def test_tasks_without_common_variants_follow_each_other(
     """Panels are not spread over a grid that is mostly empty."""
     names = {"SAS/Maze-v0": "Taxi-v4", "SAS/SanFrancisco-v0": "my_module:grid"}
     parts = [results.replace({"environment": names}), results]
+    parts[0]["key"] = "other " + parts[0]["key"]
     mixed = pd.concat(parts)
     mixed["variant"] += np.where(mixed.environment == "Taxi-v4", ", size=3", "")
     mixed.loc[mixed.environment == "SAS/Maze-v0", "variant"] = ""

@@ -36,7 +36,8 @@ def test_our_code_is_known_by_its_declared_version(
     environment: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However it is named; moved files and other tasks and agents do not matter."""
-    assert identity(environment) == ["Maze 1", "SASPG 1"]
+    number = sas_agents.SASPG.behaviour_version
+    assert identity(environment) == ["Maze 1", f"SASPG {number}"]
     monkeypatch.setattr(sas_gym.Maze, "behaviour_version", 7)
     monkeypatch.setattr(sas_gym.Recommender, "behaviour_version", 7)
     monkeypatch.setattr(sas_agents.SASPG, "behaviour_version", 3)
@@ -70,7 +71,7 @@ def test_edited_local_file_is_other_code(here: Path) -> None:
 
     first = found()
     assert first.startswith("local ")
-    assert first.endswith(", SASPG 1")
+    assert first.endswith(f", SASPG {sas_agents.SASPG.behaviour_version}")
     main.write_text("# New.\n" + main.read_text())
     (here / "other.py").write_text("x = 1\n")
     assert found() == first

@@ -32,7 +32,7 @@ def test_agents_are_built_from_shipped_presets(
 
 def test_every_algorithm_has_a_preset_with_its_source() -> None:
     """The shipped file covers its study, and says where each entry comes from."""
-    for algorithm in {entry.algorithm for entry in load_study("ours").algorithms}:
+    for algorithm in {entry.place for entry in load_study("ours").algorithms}:
         for env_id in DOMAINS:
             assert preset(env_id, algorithm)["source"]
 

@@ -116,12 +116,16 @@ def test_key_depends_on_every_field(tiny: Study) -> None:
         "seed": 9,
         "evaluation": replace(run.evaluation, seed=1),
         "versions": {**run.versions, "torch": "0"},
+        "mask": "info",
+        "greedy": True,
     }
     assert set(changed) == {entry.name for entry in fields(Run)}
     for name, value in changed.items():
         other = replace(run, **{name: value})
         assert other.key != run.key
         assert (other.setting == run.setting) == (name == "versions")
+        same = name in ("versions", "evaluation")
+        assert (other.training == run.training) == same
 
 
 def test_run_survives_json(tiny: Study) -> None:

@@ -12,15 +12,13 @@ import pytest
 from sas_agents.study import CorruptResultError, Run, Study, collect, load_study
 from sas_agents.study.running._execution import unfinished
 from sas_agents.study.storage._store import (
-    find_run,
     is_finished,
     read_folder,
     read_result,
     result_path,
-    training_seconds,
-    variant_of,
     write_result,
 )
+from sas_agents.study.storage._table import find_run, training_seconds, variant_of
 
 
 @pytest.fixture
@@ -30,33 +28,80 @@ def folder(tiny: Study, tmp_path: Path, made_up: Callable[..., Any]) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize(
-    "damage",
-    [
-        lambda text: text[: len(text) // 2],
-        lambda _: "",
-        lambda text: text.replace('"seed": 0', '"seed": 77'),
-        lambda text: text.replace('"format": 1', '"format": 99'),
-        lambda text: text.replace('"mean_return"', '"mean"', 1),
-        lambda _: '{"key": "nothing"}',
-        lambda _: "[1, 2]",
-    ],
-)
+def edited(change: Callable[[dict[str, Any]], object]) -> Callable[[str], str]:
+    """Return a damage that changes something in a result."""
+
+    def damage(text: str) -> str:
+        result = json.loads(text)
+        change(result)
+        return json.dumps(result)
+
+    return damage
+
+
+DAMAGES: dict[str, Callable[[str], str]] = {
+    "half": lambda text: text[: len(text) // 2],
+    "empty": lambda _: "",
+    "no text": lambda _: "\x00",
+    "another run": lambda text: text.replace('"seed": 0', '"seed": 77'),
+    "another format": lambda text: text.replace('"format": 2', '"format": 99'),
+    "no means": lambda text: text.replace('"mean_return"', '"mean"', 1),
+    "nothing": lambda _: '{"key": "nothing"}',
+    "a list": lambda _: "[1, 2]",
+    "text for a mean": edited(lambda r: r["curve"].update(mean_return=["a"] * 3)),
+    "one number": edited(lambda r: r["curve"].update(mean_return=1.0)),
+    "a short column": edited(lambda r: r["curve"]["mean_return"].pop()),
+    "falling steps": edited(lambda r: r["curve"]["step"].reverse()),
+    "no steps": edited(lambda r: [c.clear() for c in r["curve"].values()]),
+    "text for the optimum": edited(lambda r: r.update(optimal="high")),
+    "no optimum": edited(lambda r: r.pop("optimal")),
+    "no final": edited(lambda r: r.pop("final")),
+    "text for a final": edited(lambda r: r["final"].update(sampled="good")),
+    "true for a final": edited(lambda r: r["final"]["greedy"].update(mean_return=True)),
+    "another way": edited(lambda r: r["final"].update(wild=r["final"]["greedy"])),
+    "no time": edited(lambda r: r["timing"].pop("finished")),
+    "text for seconds": edited(lambda r: r["timing"].update(seconds="long")),
+    "number for the run": edited(lambda r: r.update(run=3)),
+    "number for versions": edited(lambda r: r["run"].update(versions=3)),
+    "number for the log": edited(lambda r: r["run"]["evaluation"].update(log=3)),
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
 def test_damaged_result_is_named_and_made_again(
-    damage: Any, tiny: Study, folder: Path
+    damage: str, tiny: Study, folder: Path
 ) -> None:
     """A damaged file is named, skipped in tables, and repeated; the rest is kept."""
     run = tiny.runs()[0].run
     path = result_path(folder, run.key)
-    path.write_text(damage(path.read_text()))
+    path.write_text(DAMAGES[damage](path.read_text()))
     with pytest.raises(CorruptResultError, match=str(path)):
         read_result(path)
     with pytest.warns(UserWarning, match=f"{path.name}.*`sas-study run` repeats it"):
-        assert len(read_folder(folder)) == 11
+        assert collect(folder).key.nunique() == 11
     with pytest.warns(UserWarning, match="moved to .*corrupt, and the run is repeated"):
         left = unfinished(tiny.runs(), folder)
     assert [one.key for one in left] == [run.key]
     assert path.with_suffix(".corrupt").exists()
+
+
+def test_older_result_counts_its_last_evaluation_as_final(
+    tiny: Study, folder: Path
+) -> None:
+    """All its runs share the luck of the episodes, which its spread does not show."""
+    (label, run) = tiny.runs()[0]
+    path = result_path(folder, run.key)
+    old = json.loads(path.read_text())
+    del old["final"], old["rule"]
+    path.write_text(json.dumps({**old, "format": 1}))
+    frame = collect(folder)
+    mine = frame[frame.key == run.key]
+    assert mine.evaluation.tolist() == ["curve", "curve", "final"]
+    final = mine.iloc[-1]
+    assert (final.mean_return, final.shared_error) == (6.0, 0.1)
+    assert final["train/weight_v_hat"] == -0.5
+    assert label == "SASPG"
+    assert final.acting == "sampled"
 
 
 def test_half_written_temporary_file_is_not_a_result(tiny: Study, folder: Path) -> None:
@@ -70,11 +115,88 @@ def test_half_written_temporary_file_is_not_a_result(tiny: Study, folder: Path) 
 def test_collected_results_are_one_table(tiny: Study, folder: Path) -> None:
     """One call gives a row per run and evaluation, with scores."""
     frame = collect(folder, tiny.runs())
-    assert len(frame) == 12 * 3
-    assert frame.groupby("key").size().eq(3).all()
+    is_final = frame.evaluation == "final"
+    assert frame[~is_final].groupby("key").size().eq(3).all()
+    ways = frame[is_final].groupby("label").acting.agg(set).to_dict()
+    assert ways == {"SASPG": {"sampled", "greedy"}, "SASQ": {"greedy"}}
     assert frame.score.tolist() == pytest.approx((frame.mean_return / 10).tolist())
     assert set(frame.availability) == {0.2, 0.8}
     assert frame["train/weight_q_bar"].dropna().eq(-0.25).all()
+    assert frame[is_final].shared_error.eq(0).all()
+
+
+def test_same_run_from_two_sources_counts_once(
+    tiny: Study, folder: Path, tmp_path: Path, made_up: Callable[..., Any]
+) -> None:
+    """A reference as CSV and one's own folder, which have some runs in common."""
+    part = tiny.part(num_seeds=2)
+    reference = tmp_path / "reference.csv.gz"
+    collect(folder, tiny.runs()).to_csv(reference, index=False)
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    for _, run in part.runs():
+        write_result(mine, made_up(run, [0.0, 5.0, 6.0]))
+    both = collect([mine, reference], tiny.runs())
+    assert both.key.nunique() == 12
+    assert len(both) == len(collect(folder, tiny.runs()))
+    own = {run.key for _, run in part.runs()}
+    ends = both[(both.evaluation == "final") & both.key.isin(own)]
+    assert ends.mean_return.eq(6.0).all()
+
+
+def test_edited_row_of_a_csv_is_left_out(
+    tiny: Study, folder: Path, tmp_path: Path
+) -> None:
+    """A run that is not the one of its key is never read, and so never repeated."""
+    path = tmp_path / "results.csv"
+    frame = collect(folder, tiny.runs())
+    run = tiny.runs()[0].run
+    bad = frame.run[frame.key == run.key].str.replace(
+        "SAS/SanFrancisco-v0", "subprocess:getoutput"
+    )
+    frame.assign(run=bad.reindex(frame.index).fillna(frame.run)).to_csv(path)
+    with pytest.warns(UserWarning, match="1 runs are not those of their keys"):
+        assert set(collect(path).key) == set(frame.key) - {run.key}
+    with (
+        pytest.warns(UserWarning, match="edited"),
+        pytest.raises(ValueError, match="no results whose key"),
+    ):
+        find_run([path], run.key)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"a,b\n1,2\n", "no column 'key'"),
+        (b"", "not a CSV file of results"),
+        (b"\x1f\x8b\x08\x00", "not a CSV file of results"),
+        (b"\xff\xfe\xff", "not a CSV file of results"),
+    ],
+)
+@pytest.mark.parametrize("name", ["results.csv", "results.csv.gz"])
+def test_file_that_is_no_table_of_results_is_named(
+    content: bytes, message: str, name: str, tmp_path: Path
+) -> None:
+    """One error that says what such a file is."""
+    path = tmp_path / name
+    path.write_bytes(content)
+    cause = message if name == "results.csv" else "not a CSV file of results"
+    with pytest.raises(ValueError, match=cause):
+        collect(path)
+
+
+def test_truncated_and_mistyped_tables_are_named(
+    tiny: Study, folder: Path, tmp_path: Path
+) -> None:
+    """A file of which half is missing, and a text where numbers must be."""
+    frame, path = collect(folder, tiny.runs()), tmp_path / "results.csv.gz"
+    frame.to_csv(path, index=False)
+    path.write_bytes(path.read_bytes()[:-100])
+    with pytest.raises(ValueError, match="not a CSV file of results"):
+        collect(path)
+    frame.assign(mean_return="high").to_csv(path, index=False)
+    with pytest.raises(ValueError, match="'mean_return' must hold numbers only"):
+        collect(path)
 
 
 def test_csv_holds_all_that_the_folder_holds(
@@ -87,10 +209,10 @@ def test_csv_holds_all_that_the_folder_holds(
     assert len(pd.read_csv(path)) == len(frame)
     pd.testing.assert_frame_equal(collect(path, tiny.runs()), frame)
     run = tiny.runs()[3].run
-    assert find_run(path, run.key[:8])[0] == run
-    assert find_run(folder, f"{run.key}.json")[1]["mean_return"][0] == 0.0
+    assert find_run([path], run.key[:8])[0] == run
+    assert find_run([folder], f"{run.key}.json")[1]["mean_return"] == [0.0, 5.0, 6.3]
     with pytest.raises(ValueError, match="no results whose key starts with 'zz'"):
-        find_run(path, "zz")
+        find_run([path], "zz")
 
 
 def test_csv_keeps_the_empty_name_of_an_environment_alone(

@@ -9,17 +9,14 @@ import pytest
 from helpers.agents import TAXI
 
 import sas_gym
-from sas_agents.study import Evaluation, Study, execute
-from sas_agents.study.definition._algorithms import evaluated_policy
-from sas_agents.study.definition._environments import (
-    MaskChannel,
-    evaluation_env,
-    find_spec,
-    make_env,
-    make_problem,
-    training_env,
-)
-from sas_agents.study.running._training import played_at_random, reference_returns
+from sas_agents.study import EnvironmentSettings, Evaluation, Study, execute
+from sas_agents.study.definition._algorithms import ALGORITHMS, MaskChannel
+from sas_agents.study.definition._environments import find_spec, make_problem
+from sas_agents.study.running._acting import Actor
+from sas_agents.study.running._before import check_environments
+from sas_agents.study.running._envs import evaluation_env, make_env, training_env
+from sas_agents.study.running._evaluation import played_at_random
+from sas_agents.study.running._references import reference_returns
 
 pytestmark = pytest.mark.slow
 
@@ -60,9 +57,14 @@ def test_every_kind_of_environment_runs(guest: str, channel: str, tiny: Study) -
         evaluation=Evaluation(1, 3, 5),
     )
     result = execute(run)
-    assert result["curve"]["num_episodes"] == [3, 5]
+    is_greedy = channel == "repair"
+    assert set(result["final"]) == {"greedy"} | (set() if is_greedy else {"sampled"})
+    of_task = guest == "a task's"  # Tabular: nothing is played.
+    assert result["curve"]["num_episodes"] == ([0, 0] if of_task else [3, 3])
+    assert result["final"]["greedy"]["num_episodes"] == (0 if of_task else 5)
     again = execute(run)
     assert again["curve"] == result["curve"]
+    assert again["final"] == result["final"]
     assert again["random"] == result["random"]
 
 
@@ -99,6 +101,18 @@ def test_availability_of_a_guest_wraps_it() -> None:
     )
     maze = make_env(make_problem("SAS/Maze-v0", {"availability": 0.3}))
     assert not isinstance(maze, sas_gym.StochasticActionSets)
+
+
+def test_mask_of_a_guest_stays_as_it_is(tiny: Study) -> None:
+    """A study that names no availability draws no sets; without a mask it says so."""
+    assert EnvironmentSettings(TAXI).variants() == [{}]
+    taxi = make_env(make_problem(TAXI, {}))
+    assert not taxi.has_wrapper_attr("action_sets")
+    run = replace(tiny.runs()[0].run, environment=TAXI, environment_arguments={})
+    check_environments([run])
+    cartpole = replace(run, environment="CartPole-v1")
+    with pytest.raises(ValueError, match=r"cannot make CartPole-v1.*no action mask.*"):
+        check_environments([cartpole])
 
 
 def test_task_is_stepped_at_once_and_has_an_optimum() -> None:
@@ -154,8 +168,13 @@ def test_memory_starts_anew_with_each_episode() -> None:
     problem = make_problem("sas_gym:SanFrancisco", {"max_episode_steps": 7})
     env = evaluation_env(problem, "observation", 5, seed=0)
     model = Memory()
-    policy = evaluated_policy("MaskedRecurrentPPO", model, env, seed=0)
-    sas_gym.episode_returns(env, policy, num_episodes=20, seed=0)
+    actor = Actor(ALGORITHMS["MaskedRecurrentPPO"], model, greedy=False)
+    sas_gym.episode_returns(
+        env,
+        lambda obs, masks: actor.actions(obs, masks, env.episode_starts),
+        num_episodes=20,
+        seed=0,
+    )
     assert model.longest == 7
 
 
