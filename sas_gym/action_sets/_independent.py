@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 from numpy.typing import ArrayLike
 
-from sas_gym._types import Floats, Mask
+from sas_gym._types import Floats, Ints, Mask
 from sas_gym.action_sets._base import (
     ActionSets,
     Number,
@@ -94,7 +94,7 @@ class Independent(ActionSets):
             return fitted.sets_from(uniforms, state, possible)
         p, first = self.availability, self._first_probs
         if p.ndim == 2 and state is not None:
-            number = self._number(state)
+            number: Ints = self._number(state)
             p, first = p.take(number, axis=0), first.take(number, axis=0)
         mask = uniforms < p
         # What is computed already serves where only possible actions are offered.

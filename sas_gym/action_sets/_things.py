@@ -91,7 +91,8 @@ class Things(ActionSets):
         """Return the thing that each action needs in some states."""
         if self.thing_of.ndim == 1:
             return self.thing_of[None]
-        things: Ints = self.thing_of.take(self._number(state), axis=0)
+        number: Ints = self._number(state)
+        things: Ints = self.thing_of.take(number, axis=0)
         return things
 
     def sets_from(

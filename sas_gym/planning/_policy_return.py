@@ -95,9 +95,10 @@ class _Asked:
         probs = np.zeros(mdp.reward.shape)
         for part in weighted_sets(mdp.action_sets, mdp.possible_actions):
             is_running = ~mdp.is_terminal[part.state]
-            row, number = np.nonzero(part.weights * is_running[:, None])
+            weights = np.where(is_running[:, None], part.weights, 0.0)
+            row, number = np.nonzero(weights)
             mask = part.masks[row % len(part.masks), number]
-            state, weight = part.state[row], part.weights[row, number]
+            state, weight = part.state[row], weights[row, number]
             np.add.at(probs, state, weight[:, None] * self._taken(state, mask))
         return probs
 
@@ -105,12 +106,12 @@ class _Asked:
         """Return the probability of each action in every state, at every outcome."""
         probs = np.zeros(lasting.masks.shape)
         running = np.flatnonzero(~lasting.mdp.is_terminal)
-        mask = lasting.masks[running].reshape(-1, probs.shape[2])
+        mask = lasting.masks[running].reshape(-1, lasting.mdp.num_actions)
         if isinstance(self._policy, RandomPolicy):
             taken = mask / mask.sum(axis=1, keepdims=True)
         else:
             taken = self._taken(np.repeat(running, lasting.num_outcomes), mask)
-        probs[running] = taken.reshape(len(running), *probs.shape[1:])
+        probs[running] = taken.reshape(len(running), *lasting.masks.shape[1:])
         return probs
 
     def _taken(
