@@ -121,7 +121,7 @@ def best_products(task: Recommender) -> tuple[Recommender, NDArray[np.intp]]:
     for name in ("topic", "complement", "profit", "appeal", "pull"):
         setattr(small, name, getattr(task, name)[keep])
     small.num_actions = len(keep)
-    small.action_sets = Independent(0.8).fit(len(keep), None)
+    small.action_sets = Independent(0.8).fit(small)
     return small, keep
 
 

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 
 from sas_gym import BayArea, Routing, SanFrancisco, SASVectorEnv, episode_returns
 from sas_gym.action_sets import Markov
-from sas_gym.action_sets._action_probs import subsets
 from sas_gym.action_sets._independent import first_member_probs
+from sas_gym.action_sets._set_lists import subsets
 
 Array = NDArray[Any]
 # With an infinite horizon the plan must prefer to arrive sooner.

@@ -13,6 +13,7 @@ from sas_gym._finite_actions import FiniteActions
 from sas_gym._mask_source import MaskName, MaskSource
 from sas_gym._types import ALL_ENVS, Ints, Mask
 from sas_gym.action_sets import ActionSets
+from sas_gym.action_sets._base import Sizes
 from sas_gym.action_sets._independent import as_action_sets
 from sas_gym.action_sets._plain import as_plain, from_plain
 from sas_gym.action_sets._sampler import ActionSetSampler
@@ -216,7 +217,8 @@ class StochasticActionSets(_RepairsActions):
         self._states = space if isinstance(space, gym.spaces.Discrete) else None
         num_states = None if self._states is None else int(self._states.n)
         sets = as_action_sets(from_plain(action_sets))
-        fitted = sets.fit(num_actions, num_states)
+        fitted = sets.fit(Sizes(num_actions, num_states))
+        fitted.check_states(np.zeros(1, np.int64), None, num_actions)
         self._sets = ActionSetSampler(fitted, num_actions, num_envs=1)
         self._repairs = on_unavailable == "repair"
         self._penalty = unavailable_penalty

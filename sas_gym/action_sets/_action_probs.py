@@ -2,8 +2,8 @@
 
 A backup of a SAS-MDP needs no more of the distribution of the action sets than this:
 the value of a state is the mean of its action values, weighted by the probability that
-each action is the one taken from the set that comes. Here are the exact probabilities,
-distribution by distribution, and the list of all sets for small tasks.
+each action is the one taken from the set that comes. Independent groups of actions have
+closed forms; other distributions are listed.
 """
 
 from functools import singledispatch
@@ -12,12 +12,9 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from sas_gym._types import Floats, Ints, Mask
-from sas_gym.action_sets import ActionSets, Explicit, Grouped, Independent
-from sas_gym.action_sets._base import check_never_empty
-from sas_gym.action_sets._independent import first_member_probs
-
-MAX_ACTIONS = 16
-"""Largest base action set of which all subsets are listed."""
+from sas_gym.action_sets._base import ActionSets
+from sas_gym.action_sets._independent import Independent, first_member_probs
+from sas_gym.action_sets._set_lists import Groups, groups_of, normalized, weighted_sets
 
 
 @singledispatch
@@ -32,14 +29,22 @@ def best_action_probs(
 
     Args:
         action_sets: Distribution of the action sets, fitted to the states.
-        preferences: What the actions of each state are ranked by.
+        preferences: Ranks of the actions of each state: the largest is taken first.
         possible: Actions that each state has.
 
     Raises:
-        ValueError: If there is no formula for the distribution.
+        ValueError: If the sets last, or if there is no formula and no list of them.
     """
-    sets, weights = enumerate_sets(action_sets, possible)
-    return listed_best_probs(sets[None], weights, preferences, possible)
+    groups = groups_of(action_sets, possible)
+    if groups is not None:
+        p = _best_member_probs(groups, preferences, possible)
+        return _independent_best_probs(p, preferences)
+    probs = np.empty_like(preferences)
+    for state, masks, weights in weighted_sets(action_sets, possible):
+        probs[state] = listed_best_probs(
+            masks, weights, preferences[state], possible[state]
+        )
+    return probs
 
 
 @best_action_probs.register(Independent)
@@ -50,32 +55,6 @@ def _(
 ) -> Float[Floats, "S A"]:
     p = np.where(possible, action_sets.availability, 0.0)
     return _independent_best_probs(p, preferences)
-
-
-@best_action_probs.register(Grouped)
-def _(
-    action_sets: Grouped,
-    preferences: Float[Floats, "S A"],
-    possible: Bool[Mask, "S A"],
-) -> Float[Floats, "S A"]:
-    # Of a group only its best member is ever taken; the best ones are independent.
-    order = rank(np.where(possible, preferences, -np.inf))
-    best = np.take_along_axis(order, action_sets.is_member[order].argmax(axis=1), 1)
-    p = np.zeros_like(preferences)
-    table = np.broadcast_to(action_sets.availability, best.shape)
-    np.put_along_axis(p, best, table, axis=1)
-    return _independent_best_probs(np.where(possible, p, 0.0), preferences)
-
-
-@best_action_probs.register(Explicit)
-def _(
-    action_sets: Explicit,
-    preferences: Float[Floats, "S A"],
-    possible: Bool[Mask, "S A"],
-) -> Float[Floats, "S A"]:
-    shape = (len(preferences), len(action_sets.sets))
-    weights = np.broadcast_to(action_sets.probabilities, shape)
-    return listed_best_probs(action_sets.sets[None], weights, preferences, possible)
 
 
 @singledispatch
@@ -89,10 +68,15 @@ def uniform_action_probs(
         possible: Actions that each state has.
 
     Raises:
-        ValueError: If there is no formula for the distribution.
+        ValueError: If the sets last, or if there is no formula and no list of them.
     """
-    sets, weights = enumerate_sets(action_sets, possible)
-    probs: Floats = (weights / sets.sum(axis=1)) @ sets
+    groups = groups_of(action_sets, possible)
+    if groups is not None:
+        return _uniform_of_groups(groups, possible)
+    probs = np.empty(possible.shape)
+    for state, masks, weights in weighted_sets(action_sets, possible):
+        size = np.maximum(masks.sum(axis=2), 1)
+        probs[state] = ((weights / size)[:, None] @ masks)[:, 0]
     return probs
 
 
@@ -100,91 +84,6 @@ def uniform_action_probs(
 def _(action_sets: Independent, possible: Bool[Mask, "S A"]) -> Float[Floats, "S A"]:
     p = np.where(possible, action_sets.availability, 0.0)
     return _uniform_member_probs(p, possible.astype(np.float64))
-
-
-@uniform_action_probs.register(Grouped)
-def _(action_sets: Grouped, possible: Bool[Mask, "S A"]) -> Float[Floats, "S A"]:
-    size: Floats = possible.astype(np.float64) @ action_sets.is_member
-    p = np.where(size > 0, action_sets.availability, 0.0)
-    probs: Floats = _uniform_member_probs(p, size)[:, action_sets.groups] * possible
-    return probs
-
-
-@uniform_action_probs.register(Explicit)
-def _(action_sets: Explicit, possible: Bool[Mask, "S A"]) -> Float[Floats, "S A"]:
-    size = possible.astype(np.float64) @ action_sets.sets.T
-    with np.errstate(divide="ignore", invalid="ignore"):
-        share = np.where(size > 0, action_sets.probabilities / size, 0.0)
-    return normalized((share @ action_sets.sets) * possible)
-
-
-def enumerate_sets(
-    action_sets: ActionSets, possible: Bool[Mask, "S A"]
-) -> tuple[Bool[Mask, "K A"], Float[Floats, "S K"]]:
-    """List every set that is not empty: for small tasks, as they are 2^A - 1.
-
-    Args:
-        action_sets: Distribution of the action sets, fitted to the states.
-        possible: Actions that each state has.
-
-    Returns:
-        The sets as masks, and the probability of each in every state.
-    """
-    num_actions = possible.shape[1]
-    if num_actions > MAX_ACTIONS:
-        raise ValueError(
-            f"{num_actions} actions have 2^{num_actions} subsets, and at most "
-            f"2^{MAX_ACTIONS} are listed"
-        )
-    weights = _subset_weights(action_sets, possible)
-    return subsets(num_actions)[1:], normalized(weights[:, 1:])
-
-
-def subsets(num_actions: int) -> Bool[Mask, "K A"]:
-    """Return all 2^A subsets; the bits of a row's number are its members.
-
-    Example:
-        >>> subsets(2).astype(int)
-        array([[0, 0],
-               [1, 0],
-               [0, 1],
-               [1, 1]])
-    """
-    numbers = np.arange(1 << num_actions)
-    return (numbers[:, None] >> np.arange(num_actions) & 1).astype(bool)
-
-
-@singledispatch
-def _subset_weights(
-    action_sets: ActionSets, possible: Bool[Mask, "S A"]
-) -> Float[Floats, "S K"]:
-    """Probability of each of the `subsets`, before conditioning on not being empty."""
-    raise ValueError(
-        f"there is no formula for {type(action_sets).__name__} action sets of "
-        f"{possible.shape[1]} actions: plan with sets sampled from it, "
-        "`planning.sampled(mdp, num_sets)`"
-    )
-
-
-@_subset_weights.register(Independent)
-def _(action_sets: Independent, possible: Bool[Mask, "S A"]) -> Float[Floats, "S K"]:
-    p = np.where(possible, action_sets.availability, 0.0)
-    return _product_weights(p)
-
-
-@_subset_weights.register(Explicit)
-def _(action_sets: Explicit, possible: Bool[Mask, "S A"]) -> Float[Floats, "S K"]:
-    shape = (len(possible), len(action_sets.sets))
-    weights = np.broadcast_to(action_sets.probabilities, shape)
-    return _summed_by_subset(action_sets.sets, weights, possible)
-
-
-@_subset_weights.register(Grouped)
-def _(action_sets: Grouped, possible: Bool[Mask, "S A"]) -> Float[Floats, "S K"]:
-    shape = (len(possible), action_sets.num_groups)
-    weights = _product_weights(np.broadcast_to(action_sets.availability, shape))
-    sets = subsets(action_sets.num_groups)[:, action_sets.groups]
-    return _summed_by_subset(sets, weights, possible)
 
 
 def mean_value(
@@ -211,7 +110,7 @@ def listed_best_probs(
     Args:
         masks: The sets, those of every state or the same for all.
         weights: Probability of each set.
-        preferences: What the actions of each state are ranked by.
+        preferences: Ranks of the actions of each state: the largest is taken first.
         possible: Actions that each state has.
     """
     rows = np.arange(len(preferences))
@@ -224,12 +123,23 @@ def listed_best_probs(
     return normalized(probs)
 
 
-def normalized(weights: Float[Floats, "S K"]) -> Float[Floats, "S K"]:
-    """Condition on a set that is not empty."""
-    total = weights.sum(axis=1, keepdims=True)
-    check_never_empty(total[:, 0] > 0, np.arange(len(weights)))
-    probs: Floats = weights / total
-    return probs
+def _best_member_probs(
+    groups: Groups, preferences: Float[Floats, "S A"], possible: Bool[Mask, "S A"]
+) -> Float[Floats, "S A"]:
+    """Return each group's probability at its best member, and 0 at the others.
+
+    Of a group only its best member is ever taken, and the best members of different
+    groups are independent.
+    """
+    rows, num_actions = np.arange(len(possible))[:, None], possible.shape[1]
+    order = rank(np.where(possible, preferences, -np.inf))
+    place = np.empty_like(order)
+    np.put_along_axis(place, order, np.arange(num_actions)[None], axis=1)
+    place = np.where(possible, place, num_actions)
+    best_place = np.full(place.shape, num_actions)
+    np.minimum.at(best_place, (rows, groups.leader), place)
+    is_best = place == np.take_along_axis(best_place, groups.leader, axis=1)
+    return np.where(is_best, groups.availability, 0.0)
 
 
 def _independent_best_probs(
@@ -247,6 +157,20 @@ def _independent_best_probs(
     missed = np.concatenate([np.ones((len(p), 1)), missed[:, :-1]], axis=1)
     probs = np.empty_like(p)
     np.put_along_axis(probs, order, first * missed, axis=1)
+    return probs
+
+
+def _uniform_of_groups(
+    groups: Groups, possible: Bool[Mask, "S A"]
+) -> Float[Floats, "S A"]:
+    """Share the probability of each group's draw among its possible members."""
+    rows = np.arange(len(possible))[:, None]
+    size = np.zeros(possible.shape)
+    np.add.at(size, (rows, groups.leader), possible)
+    p = np.zeros(possible.shape)
+    np.maximum.at(p, (rows, groups.leader), groups.availability)
+    of_leaders = _uniform_member_probs(p, size)
+    probs: Floats = np.take_along_axis(of_leaders, groups.leader, axis=1) * possible
     return probs
 
 
@@ -275,21 +199,3 @@ def _uniform_member_probs(
     with np.errstate(divide="ignore"):
         probs /= -np.expm1(np.log1p(-p).sum(axis=1, keepdims=True))
     return probs
-
-
-def _product_weights(p: Float[Floats, "S G"]) -> Float[Floats, "S K"]:
-    """Probability of each of the `subsets` of independent members."""
-    p = p[:, None]
-    weights: Floats = np.where(subsets(p.shape[2]), p, 1 - p).prod(axis=2)
-    return weights
-
-
-def _summed_by_subset(
-    sets: Bool[Mask, "K A"], weights: Float[Floats, "S K"], possible: Bool[Mask, "S A"]
-) -> Float[Floats, "S _"]:
-    """Add up the weights of sets that have the same possible actions."""
-    bits = 1 << np.arange(possible.shape[1])
-    number = (sets & possible[:, None]) @ bits
-    summed = np.zeros((len(possible), 1 << possible.shape[1]))
-    np.add.at(summed, (np.arange(len(possible))[:, None], number), weights)
-    return summed

@@ -1,6 +1,7 @@
 """Actions whose availability is correlated: any distribution over sets, and groups."""
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
@@ -8,10 +9,15 @@ from numpy.typing import ArrayLike
 
 from sas_gym._types import Floats, Ints, Mask
 from sas_gym.action_sets._base import (
+    ROUNDING,
     ActionSets,
+    Number,
+    States,
+    TaskForm,
     check_never_empty,
     check_table,
     checked_probabilities,
+    identity,
     some,
 )
 from sas_gym.action_sets._independent import Independent
@@ -40,10 +46,11 @@ class Explicit(ActionSets):
                 f"{len(self.sets)}; got shape {self.probabilities.shape}"
             )
         total = self.probabilities.sum(axis=-1)
-        if not np.allclose(total, 1.0, rtol=0.0, atol=1e-9):
+        if not np.allclose(total, 1.0, rtol=0.0, atol=ROUNDING):
             raise ValueError(
                 f"probabilities must sum to 1 in every state; the sums are {total}"
             )
+        self._number: Number = identity
 
     @classmethod
     def from_states(
@@ -74,30 +81,33 @@ class Explicit(ActionSets):
         """Return the one uniform that picks a set."""
         return 1
 
-    def fit(self, num_actions: int, num_states: int | None) -> "Explicit":
+    def fit(self, task: TaskForm) -> "Explicit":
         """Check the number of actions and of states."""
-        if self.sets.shape[1] != num_actions:
+        if self.sets.shape[1] != task.num_actions:
             raise ValueError(
-                f"sets must have one column per action, {num_actions}; got shape "
+                f"sets must have one column per action, {task.num_actions}; got shape "
                 f"{self.sets.shape}"
             )
-        check_table("probabilities", self.probabilities, len(self.sets), num_states)
-        return self
+        num_sets = len(self.sets)
+        check_table("probabilities", self.probabilities, num_sets, task.num_states)
+        fitted = copy(self)
+        fitted._number = task.number
+        return fitted
 
     def sets_from(
         self,
         uniforms: Float[Floats, "N 1"],
-        state: Int[Ints, " N"] | None,
+        state: States | None,
         possible: Bool[Mask, "N A"] | None,
     ) -> Bool[Mask, "N A"]:
         """Pick a set by its probability, given that something in it is possible."""
-        weights = self.probabilities
-        weights = weights[state] if weights.ndim == 2 else weights[None]
+        weights, number = self.probabilities, self._number(state)
+        weights = weights[number] if weights.ndim == 2 else weights[None]
         if possible is None:
-            picked: Mask = self.sets[pick(uniforms, weights, state)]
+            picked: Mask = self.sets[pick(uniforms, weights, number)]
             return picked
         weights = weights * (possible @ self.sets.T)
-        return self.sets[pick(uniforms, weights, state)] & possible
+        return self.sets[pick(uniforms, weights, number)] & possible
 
 
 class Grouped(ActionSets):
@@ -128,20 +138,21 @@ class Grouped(ActionSets):
         """Return one uniform per group."""
         return self.num_groups
 
-    def fit(self, num_actions: int, num_states: int | None) -> "Grouped":
+    def fit(self, task: TaskForm) -> "Grouped":
         """Check that every action has a group and every group a probability."""
-        if len(self.groups) != num_actions:
+        if len(self.groups) != task.num_actions:
             raise ValueError(
-                f"groups must have one entry per action, {num_actions}; got "
+                f"groups must have one entry per action, {task.num_actions}; got "
                 f"{len(self.groups)}"
             )
-        of_groups = self._of_groups.fit(self.num_groups, num_states)
-        return Grouped(self.groups, of_groups.availability)
+        fitted = copy(self)
+        fitted._of_groups = self._of_groups.fit_columns(task, self.num_groups)
+        return fitted
 
     def sets_from(
         self,
         uniforms: Float[Floats, "N G"],
-        state: Int[Ints, " N"] | None,
+        state: States | None,
         possible: Bool[Mask, "N A"] | None,
     ) -> Bool[Mask, "N A"]:
         """Draw the groups that have a possible member, then offer their members."""

@@ -1,15 +1,22 @@
 """Actions that are available independently of each other."""
 
+from copy import copy
+
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float
 from numpy.typing import ArrayLike
 
 from sas_gym._types import Floats, Ints, Mask
 from sas_gym.action_sets._base import (
     ActionSets,
+    Number,
+    Sizes,
+    States,
+    TaskForm,
     check_never_empty,
     check_table,
     checked_probabilities,
+    identity,
     some,
 )
 
@@ -45,17 +52,26 @@ class Independent(ActionSets):
         # Leading actions for which "not empty" makes no difference in double precision.
         is_same = (self._first_probs == table).reshape(-1, table.shape[-1]).all(axis=0)
         self._num_same = int(np.append(is_same, False).argmin())
+        self._number: Number = identity
 
     def num_uniforms(self, num_actions: int) -> int:
         """Return one uniform per action."""
         return num_actions
 
-    def fit(self, num_actions: int, num_states: int | None) -> "Independent":
+    def fit(self, task: TaskForm) -> "Independent":
         """Spread one number over the actions; check the shape of more."""
+        return self.fit_columns(task, task.num_actions)
+
+    def fit_columns(self, task: TaskForm, num_columns: int) -> "Independent":
+        """Fit the table to a task and to a number of columns."""
         if self.availability.ndim == 0:
-            return Independent(np.full(num_actions, self.availability))
-        check_table("availability", self.availability, num_actions, num_states)
-        return self
+            return Independent(np.full(num_columns, self.availability))
+        check_table("availability", self.availability, num_columns, task.num_states)
+        if self.availability.ndim == 1:
+            return self
+        fitted = copy(self)
+        fitted._number = task.number
+        return fitted
 
     @property
     def is_same_in_every_state(self) -> bool:
@@ -69,21 +85,22 @@ class Independent(ActionSets):
     def sets_from(
         self,
         uniforms: Float[Floats, "N U"],
-        state: Int[Ints, " N"] | None,
+        state: States | None,
         possible: Bool[Mask, "N U"] | None,
     ) -> Bool[Mask, "N U"]:
         """Compare each uniform with its probability."""
         if self.availability.ndim == 0:
-            fitted = self.fit(uniforms.shape[1], None)
+            fitted = self.fit(Sizes(uniforms.shape[1]))
             return fitted.sets_from(uniforms, state, possible)
         p, first = self.availability, self._first_probs
         if p.ndim == 2 and state is not None:
-            p, first = p.take(state, axis=0), first.take(state, axis=0)
+            number: Ints = self._number(state)
+            p, first = p.take(number, axis=0), first.take(number, axis=0)
         mask = uniforms < p
         # What is computed already serves where only possible actions are offered.
         if possible is not None and np.count_nonzero((p > 0) > possible):
             p = np.where(possible, p, 0.0)
-            check_never_empty(p.max(axis=1) > 0, state)
+            check_never_empty(p.max(axis=1) > 0, self._number(state))
             first = first_member_probs(p)
             mask = uniforms < p
         elif self._num_same and has_one_each(mask[:, : self._num_same]):

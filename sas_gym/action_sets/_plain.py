@@ -12,9 +12,11 @@ from sas_gym.action_sets._base import ActionSets
 from sas_gym.action_sets._correlated import Explicit, Grouped
 from sas_gym.action_sets._independent import Independent
 from sas_gym.action_sets._persistent import Markov, PerEpisode
+from sas_gym.action_sets._things import Things
 
 _CLASSES: dict[str, type[ActionSets]] = {
-    each.__name__: each for each in (Independent, Explicit, Grouped, Markov, PerEpisode)
+    each.__name__: each
+    for each in (Independent, Explicit, Grouped, Things, Markov, PerEpisode)
 }
 # The key of the class's name, beside those of its arguments.
 _KEY = "distribution"

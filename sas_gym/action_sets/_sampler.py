@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from jaxtyping import Bool, Float, Int, UInt64
+from jaxtyping import Bool, Float, UInt64
 from numpy.typing import NDArray
 
-from sas_gym._types import EnvIndex, Floats, Ints, Mask, Words
-from sas_gym.action_sets._base import ActionSets
+from sas_gym._types import EnvIndex, Floats, Mask, Words
+from sas_gym.action_sets._base import ActionSets, States
 
 # Odd constants of well-known generators (SplitMix64, LXM): strides of a counter along
 # three axes that do not meet.
@@ -66,8 +66,7 @@ class ActionSetSampler:
         self._draws_ahead = depth > 1 and action_sets.is_same_in_every_state
         # Of the block, once drawn: as many sets in one call as there are uniforms.
         self._sets: Mask | None = None
-        next_uniforms = type(action_sets).next_uniforms
-        self._has_memory = next_uniforms is not ActionSets.next_uniforms
+        self._has_memory = not action_sets.is_sas_mdp
         self._uniforms = np.empty((num_envs, len(self._slots)))
 
     def seed(self, seed: int | Sequence[int] | None) -> None:
@@ -85,7 +84,7 @@ class ActionSetSampler:
     def reset_at(
         self,
         envs: EnvIndex,
-        state: Int[Ints, " B"] | None,
+        state: States | None,
         possible: Bool[Mask, "B A"] | None,
     ) -> Bool[Mask, "B A"]:
         """Draw the first sets of new episodes in some environments."""
@@ -100,15 +99,14 @@ class ActionSetSampler:
 
     def advance(
         self,
-        state: Int[Ints, " B"] | None,
+        state: States | None,
         possible: Bool[Mask, "B A"] | None,
         restarted: NDArray[np.intp] | None = None,
     ) -> Bool[Mask, "B A"]:
         """Draw the next set of every environment, and the first of new episodes.
 
         Args:
-            state: Number of each environment's state, and then of each new episode's;
-                `None` where states have none.
+            state: Each environment's state, and then each new episode's.
             possible: Actions that each of these states has; `None` for all actions.
             restarted: Environments in which a new episode starts.
 

@@ -20,6 +20,7 @@ from sas_gym.envs._task_checks import (
     check_attributes,
     check_dynamics,
     check_every_state_has_a_set,
+    few_states,
 )
 from sas_gym.masks import (
     OnUnavailable,
@@ -64,11 +65,16 @@ class TaskBatch:
         action_sets, task_kwargs = with_level(level, levels, action_sets, task_kwargs)
         self.task = _build(task, task_kwargs)
         check_attributes(self.task, action_sets is not None)
-        num_actions, num_states = self.task.num_actions, self.task.num_states
+        num_actions = self.task.num_actions
         if action_sets is None:
             action_sets = self.task.action_sets
+        elif self.task.rules_decide:
+            raise ValueError(
+                f"the rules of {type(self.task).__name__} decide which actions are "
+                "available: it takes no action_sets"
+            )
         sets = as_action_sets(from_plain(action_sets))
-        self.action_sets = sets.fit(num_actions, num_states)
+        self.action_sets = sets.fit(self.task)
         check_every_state_has_a_set(self.task, self.action_sets)
         check_dynamics(self.task, self.action_sets)
         self._draws_within_possible = not self._stays_within_possible()
@@ -238,10 +244,10 @@ class TaskBatch:
     def _join(self, observation: Observation, mask: Mask) -> Observation:
         return with_mask(observation, mask) if self.mask_in_observation else observation
 
-    def _distribution_inputs(self, state: States) -> tuple[Ints | None, Mask | None]:
+    def _distribution_inputs(self, state: States) -> tuple[States, Mask | None]:
         """Return what the distribution of the action sets may depend on."""
         within = self._draws_within_possible
-        return self.task.number(state), self.task.possible(state) if within else None
+        return state, self.task.possible(state) if within else None
 
     def _stays_within_possible(self) -> bool:
         """Return whether the sets are within the possible actions by themselves.
@@ -249,9 +255,8 @@ class TaskBatch:
         Looked up once for all numbered states: at every step it took a seventh of the
         time of a road map.
         """
-        if self.task.num_states is None:
-            return False
-        possible = self.task.possible(np.arange(self.task.num_states))
+        states = few_states(self.task)
+        possible = None if states is None else self.task.possible(states)
         return possible is not None and self.action_sets.stays_within(possible)
 
 

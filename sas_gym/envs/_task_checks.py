@@ -13,11 +13,13 @@ from numpy.random import Generator
 from sas_gym._arguments import check_integer
 from sas_gym._types import Mask
 from sas_gym.action_sets import ActionSets
-from sas_gym.tasks._task import Task
+from sas_gym.tasks._task import States, Task
 
 _NUM_ENVS = 2
-# Largest number of uniforms that are tried at once: 8 MB.
-_MAX_UNIFORMS = 1_000_000
+# Largest number of states that are looked at one by one.
+_MAX_STATES = 1_000_000
+# Largest number of uniforms, or of mask entries, that are tried at once: 8 MB.
+_MAX_ENTRIES = 1_000_000
 
 
 def check_attributes(task: Task, has_action_sets: bool) -> None:
@@ -40,24 +42,29 @@ def check_attributes(task: Task, has_action_sets: bool) -> None:
         )
 
 
-def check_every_state_has_a_set(task: Task, action_sets: ActionSets) -> None:
-    """Raise `ValueError` if in some numbered state no possible action is available.
+def few_states(task: Task) -> States | None:
+    """Return all states of a task in order, or `None` for too many or for no list."""
+    if task.num_states is None or task.num_states > _MAX_STATES:
+        return None
+    return task.states()
 
-    A set is drawn in every state, by the lowest uniforms: what is infeasible would
-    otherwise be found on arrival there, in the middle of a training.
+
+def check_every_state_has_a_set(task: Task, action_sets: ActionSets) -> None:
+    """Raise `ValueError` if in some state a set could be empty.
+
+    Otherwise an empty set would be found on arrival there, in the middle of a training.
+    Where the states are not listed, or are too many, first states stand for them.
     """
-    states_are_numbers = type(task).number is Task.number
-    if task.num_states is None or not states_are_numbers:
-        return
-    num_uniforms = action_sets.num_uniforms(task.num_actions)
-    rows = max(_MAX_UNIFORMS // num_uniforms, 1)
-    for first in range(0, task.num_states, rows):
-        states = np.arange(first, min(first + rows, task.num_states))
-        possible = task.possible(states)
-        if possible is None:
-            return
-        uniforms = np.zeros((len(states), num_uniforms))
-        action_sets.sets_from(uniforms, states, possible)
+    states = few_states(task)
+    if states is None:
+        states = task.reset(_NUM_ENVS, np.random.default_rng(0))
+    num_actions = task.num_actions
+    rows = max(
+        _MAX_ENTRIES // max(action_sets.num_uniforms(num_actions), num_actions), 1
+    )
+    for first in range(0, len(states), rows):
+        part = states[first : first + rows]
+        action_sets.check_states(part, task.possible(part), num_actions)
 
 
 def check_dynamics(task: Task, action_sets: ActionSets) -> None:
@@ -123,7 +130,7 @@ def _available_actions(
         if array is not None:
             _check_rows(f"{type(task).__name__}.{what}()", array)
     uniforms = rng.random((_NUM_ENVS, action_sets.num_uniforms(task.num_actions)))
-    mask: Mask = action_sets.sets_from(uniforms, number, possible)
+    mask: Mask = action_sets.sets_from(uniforms, state, possible)
     return mask.argmax(axis=1)
 
 

@@ -6,17 +6,16 @@ It needs SciPy: `pip install sas-gym[planning]`.
 from sas_gym import _sparse  # noqa: F401  # first: it names a missing extra
 from sas_gym.action_sets._action_probs import (
     best_action_probs,
-    enumerate_sets,
     mean_value,
     uniform_action_probs,
 )
+from sas_gym.action_sets._set_lists import enumerate_sets
 from sas_gym.planning._bellman import Solution
 from sas_gym.planning._dynamic_programming import (
     backward_induction,
     oblivious_policy,
     policy_evaluation,
     policy_iteration,
-    solve,
     value_iteration,
 )
 from sas_gym.planning._exact_gradient import (
@@ -26,6 +25,7 @@ from sas_gym.planning._exact_gradient import (
     natural_gradient,
     policy_gradient,
 )
+from sas_gym.planning._lasting import LastingSolution
 from sas_gym.planning._linear_program import linear_program
 from sas_gym.planning._policies import DecisionListPolicy, TabularPolicy
 from sas_gym.planning._policy_return import policy_return
@@ -33,6 +33,7 @@ from sas_gym.planning._returns import (
     BestRule,
     Reference,
     best_rule,
+    informed_return,
     normalized_score,
     optimal_return,
     random_return,
@@ -40,12 +41,14 @@ from sas_gym.planning._returns import (
     rule_score,
 )
 from sas_gym.planning._sampled_sets import SamplingError, sampled, sampling_error
+from sas_gym.planning._solve import solve
 from sas_gym.tasks._tabular import TabularSASMDP
 
 __all__ = [
     "BestRule",
     "DecisionListPolicy",
     "Enumeration",
+    "LastingSolution",
     "Reference",
     "SamplingError",
     "Solution",
@@ -57,6 +60,7 @@ __all__ = [
     "enumerate_policy",
     "enumerate_sets",
     "fisher_matrix",
+    "informed_return",
     "linear_program",
     "mean_value",
     "natural_gradient",

@@ -41,7 +41,12 @@ class Solution:
 def solution(
     mdp: TabularSASMDP, values: Float[Floats, "*T1 S"], q: Float[Floats, "*T S A"]
 ) -> Solution:
-    """Return values and action values as a solution."""
+    """Return values and action values as a solution, if they are finite."""
+    if not np.isfinite(values).all():
+        raise ValueError(
+            "the values are not finite: the rewards are too large, or some policy goes "
+            "on for ever; rescale the rewards, or set gamma < 1 or a horizon"
+        )
     return Solution(
         values,
         np.where(mdp.possible_actions, q, -np.inf),

@@ -23,22 +23,10 @@ from sas_gym.planning._bellman import (
     zero_terminal,
 )
 from sas_gym.planning._policies import DecisionListPolicy, TabularPolicy
-from sas_gym.planning._problem import Problem, ProblemLike
 from sas_gym.tasks._tabular import TabularSASMDP
 
 # Relative to the largest value: an improvement below this is rounding.
 _ROUNDING = 1e-13
-
-
-def solve(problem: ProblemLike) -> Solution:
-    """Find the optimal values and policy, up to the horizon or time limit if any.
-
-    Args:
-        problem: A `TabularSASMDP`; or another task, an environment of `sas_gym` or its
-            id, which must have a tabular form.
-    """
-    mdp = Problem(problem).required_tabular()
-    return policy_iteration(mdp) if mdp.horizon is None else backward_induction(mdp)
 
 
 def value_iteration(
@@ -127,7 +115,13 @@ def oblivious_policy(mdp: TabularSASMDP) -> DecisionListPolicy:
     It is what a planner does that knows of action sets only when it acts. What it loses
     by that, `policy_evaluation` on the MDP itself returns.
     """
-    return solve(mdp.replace(action_sets=1.0)).policy
+    known = mdp.replace(action_sets=1.0)
+    return plan(known).policy
+
+
+def plan(mdp: TabularSASMDP) -> Solution:
+    """Solve a SAS-MDP, whatever its horizon: with one, by backward induction."""
+    return policy_iteration(mdp) if mdp.horizon is None else backward_induction(mdp)
 
 
 def _backwards(

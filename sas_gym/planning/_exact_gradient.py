@@ -9,7 +9,8 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from sas_gym._types import Floats, Mask
-from sas_gym.action_sets._action_probs import enumerate_sets, mean_value
+from sas_gym.action_sets._action_probs import mean_value
+from sas_gym.action_sets._set_lists import enumerate_sets
 from sas_gym.planning._bellman import (
     action_values,
     evaluate,

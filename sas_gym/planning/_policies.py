@@ -122,7 +122,7 @@ class DecisionListPolicy:
         """
         numbers = np.asarray(observation["observation"])
         mask = np.atleast_2d(observation[MASK_KEY])
-        step = _steps(len(mask), state, episode_start)
+        step = steps_so_far(len(mask), state, episode_start)
         actions = self._choose(np.atleast_1d(numbers), mask, step)
         memory = None if self.horizon is None else (step + 1,)
         return (actions[0] if numbers.ndim == 0 else actions), memory
@@ -159,7 +159,7 @@ class DecisionListPolicy:
         return chosen
 
 
-def _steps(
+def steps_so_far(
     num_envs: int, state: Memory | None, episode_start: NDArray[np.bool_] | None
 ) -> Int[Ints, " N"]:
     """Return how many steps of its episode each environment has behind it."""

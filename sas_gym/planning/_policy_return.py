@@ -1,16 +1,18 @@
 """The exact mean return of a policy: a rule, a learned policy, or a planned one."""
 
-from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 from numpy.typing import NDArray
 
+from sas_gym._evaluation import RandomPolicy
 from sas_gym._types import Floats, Ints, Mask
-from sas_gym.action_sets._action_probs import enumerate_sets
+from sas_gym.action_sets._set_lists import weighted_sets
 from sas_gym.masks import with_mask
 from sas_gym.planning._dynamic_programming import policy_evaluation
+from sas_gym.planning._lasting import LastingMDP
 from sas_gym.planning._policies import TabularPolicy
 from sas_gym.planning._problem import Problem, ProblemLike
 from sas_gym.tasks._tabular import TabularSASMDP
@@ -66,55 +68,85 @@ def policy_return(
     """
     found = Problem(problem)
     mdp = found.required_tabular(gamma)
-    if not isinstance(policy, TabularPolicy):
-        policy = _AskedPolicy(found, policy, max_pairs)
-    return policy_evaluation(mdp, policy).mean_return
+    asked = _Asked(found, policy, max_pairs)
+    if not mdp.action_sets.is_sas_mdp:
+        lasting = LastingMDP(mdp)
+        taken = asked.at_outcomes(lasting)
+        return lasting.mean_return(lasting.values(lambda _: taken))
+    if isinstance(policy, TabularPolicy):
+        return policy_evaluation(mdp, policy).mean_return
+    return policy_evaluation(mdp, asked).mean_return
 
 
-class _Pairs(NamedTuple):
-    """Pairs of a state and an action set that comes there."""
-
-    state: Int[Ints, " N"]
-    """Number of each state."""
-    mask: Bool[Mask, "N A"]
-    """Each action set."""
-    weight: Float[Floats, " N"]
-    """Probability of the set in the state."""
-
-
-class _AskedPolicy:
-    """A function of observations and masks, as the action probabilities of states.
+class _Asked:
+    """A policy that is asked for its actions in every state and with every set.
 
     Args:
-        problem: What is played.
-        policy: The function.
+        problem: The problem that is played.
+        policy: The policy.
         max_pairs: Largest number of pairs of a state and a set.
     """
 
-    def __init__(
-        self,
-        problem: Problem,
-        policy: Callable[[Any, NDArray[np.int8]], NDArray[Any]],
-        max_pairs: int,
-    ) -> None:
+    def __init__(self, problem: Problem, policy: AnyPolicy, max_pairs: int) -> None:
         self._problem, self._policy, self._max_pairs = problem, policy, max_pairs
 
     def action_probs(self, mdp: TabularSASMDP) -> Float[Floats, "S A"]:
-        """Ask the policy at every pair; return its mean over the sets."""
+        """Return the probability of each action in every state, over the sets."""
         probs = np.zeros(mdp.reward.shape)
-        for pairs in _pairs(mdp, self._max_pairs):
-            taken = self._taken(pairs)
-            np.add.at(probs, pairs.state, pairs.weight[:, None] * taken)
+        for part in weighted_sets(mdp.action_sets, mdp.possible_actions):
+            is_running = ~mdp.is_terminal[part.state]
+            weights = np.where(is_running[:, None], part.weights, 0.0)
+            row, number = np.nonzero(weights)
+            mask = part.masks[row % len(part.masks), number]
+            state, weight = part.state[row], weights[row, number]
+            np.add.at(probs, state, weight[:, None] * self._taken(state, mask))
         return probs
 
-    def _taken(self, pairs: _Pairs) -> Float[Floats, "N A"]:
+    def at_outcomes(self, lasting: LastingMDP) -> Float[Floats, "S K A"]:
+        """Return the probability of each action in every state, at every outcome."""
+        probs = np.zeros(lasting.masks.shape)
+        running = np.flatnonzero(~lasting.mdp.is_terminal)
+        mask = lasting.masks[running].reshape(-1, lasting.mdp.num_actions)
+        if isinstance(self._policy, RandomPolicy):
+            taken = mask / mask.sum(axis=1, keepdims=True)
+        else:
+            taken = self._taken(np.repeat(running, lasting.num_outcomes), mask)
+        probs[running] = taken.reshape(len(running), *lasting.masks.shape[1:])
+        return probs
+
+    def _taken(
+        self, number: Int[Ints, " N"], mask: Bool[Mask, "N A"]
+    ) -> Float[Floats, "N A"]:
         """Return the probabilities with which the policy takes each action."""
+        self._max_pairs -= len(number)
+        if self._max_pairs < 0:
+            raise ValueError(
+                "there are more pairs of a state and an action set than max_pairs: "
+                "play episodes instead (episode_returns), or raise it"
+            )
+        if not callable(self._policy):
+            raise ValueError(
+                f"{self._policy!r} must be a function of observations and masks, or "
+                "have action_probs"
+            )
+        parts = [np.empty((0, mask.shape[1]))]
+        for first in range(0, len(number), _PAIRS_AT_ONCE):
+            part = slice(first, first + _PAIRS_AT_ONCE)
+            observation, int_mask = self._seen(number[part], mask[part])
+            answer = np.asarray(self._policy(observation, int_mask))
+            parts.append(checked_probs(answer, mask[part]))
+        return np.concatenate(parts)
+
+    def _seen(
+        self, number: Int[Ints, " N"], mask: Bool[Mask, "N A"]
+    ) -> tuple[Any, NDArray[np.int8]]:
+        """Return the observations and masks as the environment shows them."""
         task = self._problem.task
-        observation: Any = task.observe(pairs.state)
-        mask = pairs.mask.astype(np.int8)
+        listed = task.states()
+        observation: Any = task.observe(number if listed is None else listed[number])
         if self._problem.mask_in_observation:
-            observation = with_mask(observation, pairs.mask)
-        return checked_probs(np.asarray(self._policy(observation, mask)), pairs.mask)
+            observation = with_mask(observation, mask)
+        return observation, mask.astype(np.int8)
 
 
 def checked_probs(
@@ -151,20 +183,3 @@ def checked_probs(
         )
     normalized: Floats = probs / total[:, None]
     return normalized
-
-
-def _pairs(mdp: TabularSASMDP, max_pairs: int) -> Iterator[_Pairs]:
-    """Yield every pair of a state that is not final and a set that may come there."""
-    sets, weights = enumerate_sets(mdp.action_sets, mdp.possible_actions)
-    weights[mdp.is_terminal] = 0.0
-    row, column = np.nonzero(weights)
-    if len(row) > max_pairs:
-        raise ValueError(
-            f"there are {len(row)} pairs of a state and an action set, and at most "
-            f"{max_pairs} are asked for: play episodes instead (episode_returns), or "
-            "raise max_pairs"
-        )
-    for first in range(0, len(row), _PAIRS_AT_ONCE):
-        part = slice(first, first + _PAIRS_AT_ONCE)
-        state, number = row[part], column[part]
-        yield _Pairs(state, sets[number], weights[state, number])

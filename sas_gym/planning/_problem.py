@@ -7,11 +7,12 @@ from gymnasium.vector import VectorEnv
 
 from sas_gym._wrappers import time_limit
 from sas_gym.action_sets import ActionSets
+from sas_gym.action_sets._plain import as_plain
 from sas_gym.envs._single import SASEnv
 from sas_gym.envs._vector import SASVectorEnv
 from sas_gym.masks import MASK_KEY
 from sas_gym.tasks._tabular import TabularSASMDP
-from sas_gym.tasks._task import Task
+from sas_gym.tasks._task import Task, TaskSolution
 
 AnyEnv = gym.Env[Any, Any] | VectorEnv[Any, Any, Any]
 ProblemLike = Task | AnyEnv | str
@@ -74,6 +75,21 @@ class Problem:
                 "horizon": self.max_episode_steps,
             }
         return mdp.replace(**changes)
+
+    def own_solution(self) -> TaskSolution | None:
+        """Return what the task's own solver finds, if it holds for this problem."""
+        limit_may_cut = self.max_episode_steps is not None and not self.task.always_ends
+        if limit_may_cut or self._has_other_sets:
+            return None
+        return self.task.solve()
+
+    @property
+    def _has_other_sets(self) -> bool:
+        """Whether the action sets are not the task's own."""
+        own = self.task.action_sets
+        if self.task.rules_decide or self.action_sets is own:
+            return False
+        return bool(as_plain(own.fit(self.task)) != as_plain(self.action_sets))
 
     def required_tabular(self, gamma: float | None = None) -> TabularSASMDP:
         """Return the problem as arrays, or say that its task has no such form."""

@@ -12,9 +12,10 @@ from numpy.typing import ArrayLike
 from sas_gym import rules
 from sas_gym._types import Floats
 from sas_gym.action_sets._plain import as_plain, from_plain
-from sas_gym.planning._dynamic_programming import policy_evaluation, solve
+from sas_gym.planning._lasting import LastingMDP
 from sas_gym.planning._policy_return import policy_return
 from sas_gym.planning._problem import Problem, ProblemLike
+from sas_gym.planning._solve import solve
 from sas_gym.rules import RandomPolicy
 from sas_gym.tasks._task import Task
 
@@ -56,7 +57,9 @@ def optimal_return(problem: ProblemLike, gamma: float = 1.0) -> float:
 
     The start, the action sets and the time limit are those of the problem. The maze and
     the recommender have no exact solution: for them the value was computed by
-    `python -m sas_gym.planning.approximations`, see `reference_return`.
+    `python -m sas_gym.planning.approximations`, see `reference_return`. Where outcomes
+    last, the optimum is known if the mask shows the outcome; else `informed_return` is
+    an upper bound.
 
     Args:
         problem: A task, an environment of `sas_gym` or its id.
@@ -68,10 +71,34 @@ def optimal_return(problem: ProblemLike, gamma: float = 1.0) -> float:
         >>> round(optimal_return(env), 3)
         3.967
     """
-    mdp = Problem(problem).tabular(gamma)
+    found = Problem(problem)
+    if gamma == 1 and (solution := found.own_solution()) is not None:
+        return solution.mean_return
+    mdp = found.tabular(gamma)
     if mdp is None:
         return reference_return(problem, gamma).optimal
     return solve(mdp).mean_return
+
+
+def informed_return(problem: ProblemLike, gamma: float = 1.0) -> float:
+    """Compute the best mean return for an agent that sees the outcome.
+
+    Where outcomes last, an agent that sees the mask alone can do no better: an upper
+    bound of its best return. Where they do not last, it is the optimum.
+
+    Args:
+        problem: A task, an environment of `sas_gym` or its id.
+        gamma: Discount of the return.
+
+    Raises:
+        ValueError: If the task has no tabular form, or if its outcomes cannot be listed
+            or are too many.
+    """
+    mdp = Problem(problem).required_tabular(gamma)
+    if mdp.action_sets.is_sas_mdp:
+        return solve(mdp).mean_return
+    lasting = LastingMDP(mdp)
+    return lasting.mean_return(lasting.values(lasting.best))
 
 
 def random_return(problem: ProblemLike, gamma: float = 1.0) -> float:
@@ -81,10 +108,9 @@ def random_return(problem: ProblemLike, gamma: float = 1.0) -> float:
         problem: A task, an environment of `sas_gym` or its id.
         gamma: Discount of the return.
     """
-    mdp = Problem(problem).tabular(gamma)
-    if mdp is None:
+    if Problem(problem).tabular(gamma) is None:
         return reference_return(problem, gamma).random
-    return policy_evaluation(mdp, RandomPolicy()).mean_return
+    return policy_return(problem, RandomPolicy(), gamma)
 
 
 def best_rule(problem: ProblemLike, gamma: float = 1.0) -> BestRule:
@@ -205,7 +231,7 @@ def _is_row_of(row: dict[str, Any], problem: Problem) -> bool:
         return False
     make: Callable[..., Task] = type(problem.task)
     stored = make(**{name: from_plain(v) for name, v in row["arguments"].items()})
-    own_sets = stored.action_sets.fit(stored.num_actions, stored.num_states)
+    own_sets = stored.action_sets.fit(stored)
     return as_plain(own_sets) == as_plain(problem.action_sets) and _same_settings(
         problem.task, stored
     )

@@ -3,17 +3,18 @@
 from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float
 
-from sas_gym._types import Floats, Ints, Mask
+from sas_gym._types import Floats, Mask
 from sas_gym.action_sets import ActionSets
 from sas_gym.action_sets._action_probs import (
     best_action_probs,
     listed_best_probs,
-    normalized,
     uniform_action_probs,
 )
+from sas_gym.action_sets._base import States, TaskForm
 from sas_gym.action_sets._correlated import pick
+from sas_gym.action_sets._set_lists import check_does_not_last, normalized
 from sas_gym.planning._bellman import Solution, discounted_sums
 from sas_gym.tasks._tabular import TabularSASMDP
 
@@ -32,8 +33,9 @@ class SampledSets(ActionSets):
         """Return the one uniform that picks a set."""
         return 1
 
-    def fit(self, num_actions: int, num_states: int | None) -> "SampledSets":
+    def fit(self, task: TaskForm) -> "SampledSets":
         """Check the number of states and actions."""
+        num_states, num_actions = task.num_states, task.num_actions
         if (self.masks.shape[0], self.masks.shape[2]) != (num_states, num_actions):
             raise ValueError(
                 f"the sets were drawn for {self.masks.shape[0]} states and "
@@ -45,7 +47,7 @@ class SampledSets(ActionSets):
     def sets_from(
         self,
         uniforms: Float[Floats, "N 1"],
-        state: Int[Ints, " N"] | None,
+        state: States | None,
         possible: Bool[Mask, "N A"] | None,
     ) -> Bool[Mask, "N A"]:
         """Pick one of the state's sets, given that something in it is possible."""
@@ -88,6 +90,7 @@ def sampled(mdp: TabularSASMDP, num_sets: int, seed: int = 0) -> TabularSASMDP:
     """
     if num_sets < 2:
         raise ValueError(f"num_sets must be at least 2, got {num_sets}")
+    check_does_not_last(mdp.action_sets)
     state = np.repeat(np.arange(mdp.num_states), num_sets)
     shape = (len(state), mdp.action_sets.num_uniforms(mdp.num_actions))
     uniforms = np.random.default_rng(seed).random(shape)

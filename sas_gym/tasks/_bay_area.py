@@ -70,6 +70,7 @@ class BayArea(Routing):
     ## Version History
     * v0: First release. Without `on_unavailable="noop"`, which drew a new action set at
       no cost and so beat the optimum: unavailable actions raise or are replaced.
+      Closures that last belong to links, both ways, not to the numbers of actions.
     """
 
     behaviour_version: ClassVar[int] = 1

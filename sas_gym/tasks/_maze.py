@@ -88,6 +88,7 @@ class Maze(Task):
     ## Version History
     * v0: First release. Without `on_unavailable="noop"`, which drew a new action set at
       no cost and so beat the optimum: unavailable actions raise or are replaced.
+      `Markov` needs an action that is always there: no set is drawn again.
     """
 
     behaviour_version: ClassVar[int] = 1
@@ -141,6 +142,17 @@ class Maze(Task):
         """Unit vector along which each actuator pushes."""
         angle = 2 * np.pi * np.arange(self.num_actions) / self.num_actions
         return np.stack([np.cos(angle), np.sin(angle)], axis=1)
+
+    @property
+    def action_names(self) -> Sequence[str]:
+        """Names of the actions: the directions of the actuators, in degrees."""
+        angles = 360 * np.arange(self.num_actions) / self.num_actions
+        return [f"{angle:g} degrees" for angle in angles]
+
+    def describe(self, state: Any) -> str:
+        """Return a position in words."""
+        x, y = state
+        return f"at ({x:.2f}, {y:.2f})"
 
     def reset(self, num_envs: int, rng: Generator) -> States:
         """Start at the start."""

@@ -1,5 +1,6 @@
 """A recommender whose products sell out and whose user's tastes drift."""
 
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import gymnasium as gym
@@ -103,6 +104,7 @@ class Recommender(Task):
     ## Version History
     * v0: First release. Without `on_unavailable="noop"`, which drew a new action set at
       no cost and so beat the optimum: unavailable actions raise or are replaced.
+      `Markov` needs an action that is always there: no set is drawn again.
     """
 
     behaviour_version: ClassVar[int] = 1
@@ -136,8 +138,8 @@ class Recommender(Task):
         check_number("min_pull", min_pull, most=1)
         check_number("fatigue", fatigue, most=1)
         check_number("taste_sharpness", taste_sharpness)
-        self.action_sets = Independent(availability).fit(num_products, None)
         self.num_actions = num_products
+        self.action_sets = Independent(availability).fit(self)
         self.num_topics = num_topics
         self.num_recommendations = num_recommendations
         self.fatigue = fatigue
@@ -163,6 +165,17 @@ class Recommender(Task):
         self._attention_left = np.maximum(counts - 1, 0) / num_recommendations
         # What a refusal of each topic leaves of a context.
         self._left_by_refusal = 1 - fatigue * self._unit_context
+
+    @property
+    def action_names(self) -> Sequence[str]:
+        """Names of the actions."""
+        return [f"product {product}" for product in range(self.num_actions)]
+
+    def describe(self, state: Any) -> str:
+        """Return a context in words."""
+        favourite = int(np.argmax(state[:-1]))
+        left = round(float(state[-1]) * self.num_recommendations)
+        return f"topic {favourite} liked most, {left} recommendations left"
 
     def reset(self, num_envs: int, rng: Generator) -> States:
         """Draw new users, each with a favourite topic."""

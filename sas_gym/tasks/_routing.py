@@ -1,6 +1,7 @@
 """Routing on any road graph whose roads open and close."""
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import gymnasium as gym
@@ -11,7 +12,9 @@ from numpy.typing import ArrayLike
 
 from sas_gym._arguments import check_integer, check_number, finite_array
 from sas_gym._types import Floats, Ints, Mask
-from sas_gym.action_sets import Independent
+from sas_gym.action_sets import Independent, Things
+from sas_gym.action_sets._things import ALWAYS
+from sas_gym.tasks._road_graph import road_arguments, road_things
 from sas_gym.tasks._task import Actions, Rewards, States, Task, Terminations
 
 if TYPE_CHECKING:
@@ -90,6 +93,8 @@ class Routing(Task):
         self.num_actions = width
         self.observation_space = gym.spaces.Discrete(num_nodes)
         self.action_sets = Independent(self.availability)
+        self._streets = tails, heads, np.broadcast_to(availability, tails.shape)
+        self._columns = column[np.argsort(order)]
         self._possible = self.successor != NO_ROAD
         # In one row each, which NumPy reads four times faster than a table.
         self._first_road = np.arange(num_nodes) * width
@@ -104,7 +109,7 @@ class Routing(Task):
         goal: Hashable,
         start: Hashable | None = None,
         length: str | None = "length",
-        availability: str | float = 0.8,
+        availability: str | float | Mapping[Any, float] = 0.8,
         wait_cost: float | None = None,
     ) -> "Routing":
         """Make a task of a NetworkX or OSMnx graph, directed or not, multigraph or not.
@@ -119,33 +124,11 @@ class Routing(Task):
             start: Label of the start node; by default any node but the goal.
             length: Edge attribute with the road's length; `None` makes every length 1.
             availability: Edge attribute with the road's probability of being open, or
-                one probability for all.
+                one probability for all, or a dict from edges `(u, v)` to theirs.
             wait_cost: Cost of waiting for a step; by default one cannot wait.
         """
-        labels = list(graph.nodes)
-        number = {label: i for i, label in enumerate(labels)}
-        for name, node in (("goal", goal), ("start", start)):
-            if node is not None and node not in number:
-                raise ValueError(f"{name} {node!r} is not a node of the graph")
-        edges = [(u, v, data) for u, v, data in graph.edges(data=True)]
-        if not graph.is_directed():
-            edges += [(v, u, data) for u, v, data in edges if u != v]
-        cost = 1.0 if length is None else _attribute(edges, length)
-        if (np.asarray(cost) < 0).any():
-            raise ValueError(f"edge attribute {length!r} has negative lengths")
-        is_name = isinstance(availability, str)
-        return cls(
-            [number[u] for u, _, _ in edges],
-            [number[v] for _, v, _ in edges],
-            -np.asarray(cost),
-            _attribute(edges, str(availability)) if is_name else float(availability),
-            num_nodes=len(labels),
-            goal=number[goal],
-            start=None if start is None else number[start],
-            wait_cost=wait_cost,
-            positions=_positions(graph),
-            labels=labels,
-        )
+        found = road_arguments(graph, goal, start, length, availability)
+        return cls(**found, wait_cost=wait_cost)
 
     def reset(self, num_envs: int, rng: Generator) -> States:
         """Start at the start or, without one, uniformly anywhere but at the goal."""
@@ -162,6 +145,38 @@ class Routing(Task):
         """Return which roads the nodes have, open or not."""
         possible: Mask = self._possible.take(state, axis=0)
         return possible
+
+    @cached_property
+    def things(self) -> Things:  # type: ignore[override]  # a class attribute
+        """The streets: both directions of one are open or closed together."""
+        tail, head, availability = self._streets
+        # At the goal nobody drives on: its roads need not be things.
+        matters = tail != self.goal
+        thing, of_things = road_things(
+            tail[matters], head[matters], availability[matters]
+        )
+        thing_of = np.full(self.successor.shape, ALWAYS)
+        thing_of[tail[matters], self._columns[matters]] = thing
+        return Things(thing_of, of_things)
+
+    @property
+    def action_names(self) -> Sequence[str]:
+        """Names of the actions: roads by number, and waiting."""
+        num_roads = self.num_actions - (self.wait_cost is not None)
+        names = [f"road {road}" for road in range(num_roads)]
+        return names if self.wait_cost is None else [*names, "wait"]
+
+    def names_at(self, state: Any) -> Sequence[str]:
+        """Return where the roads of a node lead, by name."""
+        names = list(self.action_names)
+        for action, head in enumerate(self.successor[int(state)]):
+            if head != NO_ROAD and names[action] != "wait":
+                names[action] = f"to {self.labels[head]}"
+        return names
+
+    def describe(self, state: Any) -> str:
+        """Return the name of a node."""
+        return f"at {self.labels[int(state)]}"
 
     def tabular(self) -> "TabularSASMDP":
         """Return the roads as arrays, undiscounted."""
@@ -180,6 +195,7 @@ class Routing(Task):
             self.action_sets,
             initial_distribution=initial_distribution,
             terminal_states=[self.goal],
+            task=self,
         )
 
     def _start_nodes(self, start: int | None) -> Ints:
@@ -277,19 +293,3 @@ def _columns(
     order = np.argsort(tails, kind="stable")
     first = np.searchsorted(tails[order], np.arange(num_nodes))
     return order, np.arange(len(tails)) - first[tails[order]]
-
-
-def _attribute(edges: list[tuple[Any, Any, dict[str, Any]]], name: str) -> Floats:
-    for u, v, data in edges:
-        if name not in data:
-            raise ValueError(f"edge {u!r} -> {v!r} has no attribute {name!r}")
-    return np.array([float(data[name]) for _, _, data in edges])
-
-
-def _positions(graph: Any) -> Floats | None:
-    nodes = [data for _, data in graph.nodes(data=True)]
-    if nodes and all("x" in data and "y" in data for data in nodes):
-        return np.array([(data["x"], data["y"]) for data in nodes], dtype=np.float64)
-    if nodes and all("pos" in data for data in nodes):
-        return np.array([data["pos"] for data in nodes], dtype=np.float64)
-    return None

@@ -63,6 +63,8 @@ class SanFrancisco(Routing):
     ## Arguments
     * `availability` (default 0.8), `bridge_availability` (default: the same).
     * `start` (default `None`: at random), `goal` (0).
+    * `wait_cost` (`None`: one cannot wait): cost of waiting for a step, one more
+      action. Closures that last (`action_sets=PerEpisode(0.8)`) need it.
     * `step_reward` (-0.1), `loop_reward` (-1), `goal_reward` (10).
 
     ## Optimal Value
@@ -79,6 +81,7 @@ class SanFrancisco(Routing):
     ## Version History
     * v0: First release. Without `on_unavailable="noop"`, which drew a new action set at
       no cost and so beat the optimum: unavailable actions raise or are replaced.
+      Closures that last belong to streets, both ways, not to the numbers of actions.
     """
 
     behaviour_version: ClassVar[int] = 1
@@ -89,6 +92,7 @@ class SanFrancisco(Routing):
         bridge_availability: float | None = None,
         *,
         start: int | None = None,
+        wait_cost: float | None = None,
         goal: int = 0,
         step_reward: float = -0.1,
         loop_reward: float = -1.0,
@@ -110,5 +114,6 @@ class SanFrancisco(Routing):
             num_nodes=len(ROADS),
             goal=goal,
             start=start,
+            wait_cost=wait_cost,
             positions=np.array(POSITIONS),
         )

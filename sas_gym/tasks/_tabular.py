@@ -14,12 +14,13 @@ from numpy.typing import ArrayLike, NDArray
 from sas_gym._arguments import check_integer
 from sas_gym._sparse import sparse
 from sas_gym._types import Floats, Ints, Mask
-from sas_gym.action_sets import ActionSets
+from sas_gym.action_sets import ActionSets, Things
 from sas_gym.action_sets._base import some
 from sas_gym.action_sets._independent import as_action_sets
 from sas_gym.tasks._task import Actions, Rewards, States, Task, Terminations
 
 _ROUNDING = 1e-9
+_HUGE = 1e150
 
 
 class TabularSASMDP(Task):
@@ -40,6 +41,8 @@ class TabularSASMDP(Task):
         gamma: Discount, in [0, 1].
         horizon: Number of steps after which an episode is truncated, or `None`. It is
             for planning: in play the environment counts the steps.
+        task: The task of which these are the arrays, if any: it names states and
+            actions, lists the states, and has the things that fail.
 
     Example:
         >>> from sas_gym import SASEnv
@@ -62,7 +65,9 @@ class TabularSASMDP(Task):
         terminal_states: Sequence[int] | NDArray[Any] = (),
         gamma: float = 1.0,
         horizon: int | None = None,
+        task: Task | None = None,
     ) -> None:
+        self.task = task
         self.reward = _rewards(reward)
         self.num_states, self.num_actions = self.reward.shape
         self.transition_matrix = _transitions(transition, *self.reward.shape)
@@ -95,6 +100,7 @@ class TabularSASMDP(Task):
             "terminal_states": np.flatnonzero(self.is_terminal),
             "gamma": self.gamma,
             "horizon": self.horizon,
+            "task": self.task,
         }
         unknown = sorted(set(changes) - set(arguments))
         if unknown:
@@ -106,6 +112,39 @@ class TabularSASMDP(Task):
     def tabular(self) -> "TabularSASMDP":
         """Return the task itself."""
         return self
+
+    @property
+    def things(self) -> Things | None:  # type: ignore[override]  # a class attribute
+        """The things that fail of the task of which these are the arrays."""
+        return None if self.task is None else self.task.things
+
+    @property
+    def listed_states(self) -> States | None:  # type: ignore[override]
+        """The states of that task, where they are not the numbers themselves."""
+        if self.task is None or type(self.task).number is Task.number:
+            return None
+        return self.task.states()
+
+    @property
+    def action_names(self) -> Sequence[str]:
+        """The names of that task's actions, or else their numbers."""
+        return super().action_names if self.task is None else self.task.action_names
+
+    def names_at(self, state: Any) -> Sequence[str]:
+        """Return the names of the actions in a state."""
+        if self.task is None:
+            return super().names_at(state)
+        return self.task.names_at(self._state_of_task(state))
+
+    def describe(self, state: Any) -> str:
+        """Return a state in words."""
+        if self.task is None:
+            return super().describe(state)
+        return self.task.describe(self._state_of_task(state))
+
+    def _state_of_task(self, state: Any) -> Any:
+        listed = self.listed_states
+        return state if listed is None else listed[state]
 
     def reset(self, num_envs: int, rng: Generator) -> States:
         """Draw from the start distribution."""
@@ -173,17 +212,9 @@ class TabularSASMDP(Task):
         return table
 
     def _checked_action_sets(self, action_sets: ActionSets | ArrayLike) -> ActionSets:
-        fitted = as_action_sets(action_sets).fit(self.num_actions, self.num_states)
-        if not fitted.is_sas_mdp:
-            raise ValueError(
-                f"{type(fitted).__name__} is outside the SAS-MDP model: its sets "
-                "depend on the past, so the value of a state is not defined, and it "
-                "cannot be planned with"
-            )
-        # One draw per state finds those in which no possible action is ever available.
-        uniforms = np.zeros((self.num_states, fitted.num_uniforms(self.num_actions)))
+        fitted = as_action_sets(action_sets).fit(self)
         state = np.arange(self.num_states)
-        fitted.sets_from(uniforms, state, self.possible(state))
+        fitted.check_states(state, self.possible(state), self.num_actions)
         return fitted
 
     def _start_probs(
@@ -223,6 +254,12 @@ def _rewards(reward: ArrayLike) -> Float[Floats, "S A"]:
     if not np.isfinite(array).all():
         states = np.flatnonzero(~np.isfinite(array).all(axis=1))
         raise ValueError(f"reward must be finite; it is not in states {some(states)}")
+    huge = np.flatnonzero((np.abs(array) > _HUGE).any(axis=1))
+    if huge.size:
+        raise ValueError(
+            f"rewards larger than {_HUGE} overflow when they are added up: rescale "
+            f"those of states {some(huge)}"
+        )
     return array
 
 

@@ -1,20 +1,21 @@
 """What a task is: batched dynamics and the distribution of its action sets."""
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import gymnasium as gym
-from jaxtyping import Bool, Float, Int, Shaped
+import numpy as np
+from jaxtyping import Bool, Float, Int
 from numpy.random import Generator
 
 from sas_gym._types import Floats, Ints, Mask, NDArray
-from sas_gym.action_sets import ActionSets
+from sas_gym.action_sets import ActionSets, Things
+from sas_gym.action_sets._base import States as States  # tasks name it by this one
 
 if TYPE_CHECKING:
     from sas_gym.tasks._tabular import TabularSASMDP
 
-States = Shaped[NDArray[Any], "N ..."]
-"""The states of N environments, along the first axis."""
 Actions = Int[Ints, " N"]
 Rewards = Float[Floats, " N"]
 Terminations = Bool[Mask, " N"]
@@ -57,7 +58,14 @@ class Task(ABC):
     action_sets: ActionSets
     """Distribution of the action sets, unless the user passes another one."""
     num_states: int | None = None
-    """Number S of states if they are the integers 0 to S - 1, else `None`."""
+    """Number S of states if they are numbered from 0 to S - 1, else `None`."""
+    things: Things | None = None
+    """Roads, zones or suppliers whose failures make actions unavailable, if failures
+    may last: `PerEpisode` and `Markov` apply to them."""
+    rules_decide: bool = False
+    """Whether the rules decide the action sets, as dice do: no others can be passed."""
+    listed_states: ClassVar[None] = None
+    """A tabular form lists here the states of the task it was made from."""
     behaviour_version: ClassVar[int]
     """Version of a shipped task, raised when its dynamics or random streams change:
     results of studies are keyed by it. A task of a user's own needs none."""
@@ -98,9 +106,58 @@ class Task(ABC):
         """Return the states as integers, or `None` if they are not numbered."""
         return None if self.num_states is None else state
 
+    def states(self) -> States | None:
+        """Return all states in the order of their numbers, or `None`.
+
+        A task whose states are numbered, but are not the numbers themselves, overrides
+        this together with `number`, to be planned for.
+        """
+        if self.num_states is None or type(self).number is not Task.number:
+            return None
+        return np.arange(self.num_states)
+
+    @property
+    def action_names(self) -> Sequence[str]:
+        """Names of the actions, by default their numbers."""
+        return [str(action) for action in range(self.num_actions)]
+
+    def names_at(self, state: Any) -> Sequence[str]:
+        """Return the names of the actions in a state: by default, `action_names`.
+
+        Args:
+            state: The state of one environment.
+        """
+        return self.action_names
+
+    def describe(self, state: Any) -> str:
+        """Return a state in words, in one line: by default, its numbers.
+
+        Args:
+            state: The state of one environment.
+        """
+        text = np.array2string(np.asarray(state), precision=3, max_line_width=10_000)
+        return f"state {text}"
+
     def tabular(self) -> "TabularSASMDP | None":
         """Return the task as arrays, to be solved by `sas_gym.planning`, or `None`.
 
         A task with numbered states can override this.
         """
         return None
+
+    def solve(self) -> "TaskSolution | None":
+        """Return the optimum and an optimal policy, or `None`.
+
+        A task that is too large for arrays can bring its own solver. The solution is
+        that of the task's own action sets, undiscounted and without a time limit.
+        """
+        return None
+
+
+class TaskSolution(NamedTuple):
+    """The optimum that a task's own solver finds."""
+
+    mean_return: float
+    """Best mean return of an episode."""
+    policy: Callable[[Any, NDArray[Any]], NDArray[Any]]
+    """An optimal policy: from observations and action masks to actions."""

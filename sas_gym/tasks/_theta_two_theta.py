@@ -1,5 +1,6 @@
 """The theta -> 2 theta counterexample."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import gymnasium as gym
@@ -70,6 +71,7 @@ class ThetaTwoTheta(Task):
     ## Version History
     * v0: First release. Without `on_unavailable="noop"`, which drew a new action set at
       no cost and so beat the optimum: unavailable actions raise or are replaced.
+      `Markov` needs an action that is always there: no set is drawn again.
     """
 
     behaviour_version: ClassVar[int] = 1
@@ -95,6 +97,15 @@ class ThetaTwoTheta(Task):
         """Return the feature x(s): 1 on the left and 2 on the right."""
         return (state[:, None] + 1).astype(np.float32)
 
+    @property
+    def action_names(self) -> Sequence[str]:
+        """Names of the actions."""
+        return "left", "right"
+
+    def describe(self, state: Any) -> str:
+        """Return on which side the state is."""
+        return f"on the {self.action_names[int(state)]}"
+
     def tabular(self) -> "TabularSASMDP":
         """Return the two states as arrays, undiscounted."""
         from sas_gym.tasks._tabular import TabularSASMDP  # SciPy loads on first use
@@ -104,4 +115,5 @@ class ThetaTwoTheta(Task):
             np.zeros((2, 2)),
             self.action_sets,
             initial_distribution=[1.0, 0.0],
+            task=self,
         )

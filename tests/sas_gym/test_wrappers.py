@@ -1,5 +1,6 @@
 """The wrappers bring action sets to any environment with discrete actions."""
 
+import itertools
 from typing import Any
 
 import gymnasium as gym
@@ -62,10 +63,23 @@ def random_masks(env, num_steps, seed=0):
     return np.array(masks), seen
 
 
+def lasting(num_actions):
+    """Return chains of which the first is always on."""
+    return Markov(0.5, np.where(np.arange(num_actions), 0.2, 0.0))
+
+
 @pytest.mark.parametrize(
-    "env_id", ["CartPole-v1", TAXI, "FrozenLake-v1", "Blackjack-v1"]
+    ("env_id", "action_sets"),
+    [
+        *itertools.product(
+            ["CartPole-v1", TAXI, "FrozenLake-v1", "Blackjack-v1"],
+            [0.6, PerEpisode(0.5)],
+        ),
+        ("CartPole-v1", lasting(2)),
+        ("FrozenLake-v1", lasting(4)),
+        ("Blackjack-v1", lasting(2)),
+    ],
 )
-@pytest.mark.parametrize("action_sets", [0.6, Markov(0.5, 0.2), PerEpisode(0.5)])
 # CartPole's observations are unbounded, of which Gymnasium's checker warns.
 @pytest.mark.filterwarnings("ignore:.*A Box observation space .*imum value is")
 def test_wrapped_environment_passes_check_env(env_id, action_sets):
@@ -74,6 +88,15 @@ def test_wrapped_environment_passes_check_env(env_id, action_sets):
         inner = FlattenObservation(inner)
     env = StochasticActionSets(inner, action_sets)
     sas_gym.check_env(env, skip_render_check=True)
+
+
+def test_lasting_sets_need_an_action_that_is_always_there():
+    """At once where it can be known, else as soon as a mask leaves nothing."""
+    with pytest.raises(ValueError, match="when all things fail at once, no action is"):
+        StochasticActionSets(Recorder(), Markov(0.5, 0.5))
+    env = StochasticActionSets(Recorder(mask=[0, 1, 1]), lasting(3))
+    with pytest.raises(ValueError, match="when all things fail at once, no action is"):
+        random_masks(env, 200)
 
 
 def test_sets_have_stated_distribution():

@@ -96,7 +96,7 @@ class MazeGrid:
         return TabularSASMDP(
             _with_terminal_state(matrix, arrival, num_actions),
             reward,
-            self.maze.action_sets.fit(num_actions, None),
+            self.maze.action_sets.fit(self.maze),
             initial_distribution=np.append(start, 0.0),
             terminal_states=[num_states - 1],
         )

@@ -22,7 +22,7 @@ from sas_agents import SASNPG, SASPG, VectorEnvAdapter
 from sas_agents.maths._masked_ops import masked_log_probs
 from sas_gym import SASVectorEnv, Task
 from sas_gym.action_sets import Independent
-from sas_gym.action_sets._action_probs import subsets
+from sas_gym.action_sets._set_lists import subsets
 
 pytestmark = pytest.mark.slow
 

@@ -13,9 +13,10 @@ from hypothesis import strategies as st
 
 from sas_gym._types import ALL_ENVS
 from sas_gym.action_sets import Explicit, Grouped, Independent, Markov, PerEpisode
-from sas_gym.action_sets._action_probs import subsets
+from sas_gym.action_sets._base import Sizes
 from sas_gym.action_sets._independent import first_member_probs
 from sas_gym.action_sets._sampler import ActionSetSampler, hashed_uniforms
+from sas_gym.action_sets._set_lists import subsets
 
 NUM_DRAWS = 200_000
 PAIRS = [[1, 1, 0], [0, 1, 1], [0, 0, 1]]
@@ -23,7 +24,7 @@ PAIRS = [[1, 1, 0], [0, 1, 1], [0, 0, 1]]
 
 def draw(action_sets, num_actions, state=None, possible=None, num_states=None):
     """Draw many sets from fresh uniforms."""
-    action_sets = action_sets.fit(num_actions, num_states)
+    action_sets = action_sets.fit(Sizes(num_actions, num_states))
     shape = (NUM_DRAWS, action_sets.num_uniforms(num_actions))
     uniforms = np.random.default_rng(0).random(shape)
     states = None if state is None else np.full(NUM_DRAWS, state)
@@ -101,7 +102,7 @@ def test_grouped_draws_within_possible(possible):
 
 
 def sampler(action_sets, num_actions, num_states=None):
-    fitted = action_sets.fit(num_actions, num_states)
+    fitted = action_sets.fit(Sizes(num_actions, num_states))
     seeded = ActionSetSampler(fitted, num_actions, NUM_DRAWS)
     seeded.seed(0)
     return seeded
@@ -131,7 +132,7 @@ def test_per_episode_states_are_independent_and_recur():
 
 
 def test_markov_starts_and_stays_in_equilibrium():
-    turn_on, turn_off = np.array([0.1, 0.5, 0.9]), np.array([0.3, 0.2, 0.8])
+    turn_on, turn_off = np.array([0.1, 0.5, 1.0]), np.array([0.3, 0.2, 0.0])
     sets = sampler(Markov(turn_on, turn_off), 3)
     expected = independent_set_probs(turn_on / (turn_on + turn_off))
     assert_frequencies(counts(sets.reset_at(ALL_ENVS, None, None)), expected)
@@ -142,7 +143,7 @@ def test_markov_starts_and_stays_in_equilibrium():
 
 def test_markov_numbers_by_hand():
     """Below 1/2 an action is on. It stays so with 3/4, and turns on with 1/4."""
-    chain = Markov(0.25, 0.25).fit(1, None)
+    chain = Markov(0.25, 0.25).fit(Sizes(1))
     last = np.array([[0.1], [0.1], [0.5], [0.5], [0.9]])
     fresh = np.array([[0.6], [0.9], [0.2], [0.5], [0.25]])
     expected = [[0.4], [0.8], [0.4], [2 / 3], [0.5]]
@@ -152,7 +153,7 @@ def test_markov_numbers_by_hand():
 
 def test_per_episode_hashes_the_state():
     """So a seed replays in any version: the episode's number and a stride per state."""
-    sets = PerEpisode(Explicit(np.eye(64), np.full(64, 1 / 64))).fit(64, 10)
+    sets = PerEpisode(Explicit(np.eye(64), np.full(64, 1 / 64))).fit(Sizes(64, 10))
     uniforms = np.random.default_rng(0).random((10, 1))
     bits = (uniforms * 2.0**53).astype(np.uint64)
     strides = np.arange(10, dtype=np.uint64) * np.uint64(0xD1342543DE82EF95)
@@ -218,7 +219,7 @@ def test_correlated_sets_are_never_empty(data, num_actions):
     explicit = Explicit(masks, np.full(len(masks), 1 / len(masks)))
     groups = np.arange(num_actions) // 2
     for correlated in (explicit, Grouped(groups, 1e-9), Grouped(groups, 0.5)):
-        action_sets = correlated.fit(num_actions, None)
+        action_sets = correlated.fit(Sizes(num_actions))
         shape = (3, action_sets.num_uniforms(num_actions))
         uniforms = data.draw(hnp.arrays(float, shape, elements=extreme_uniforms))
         mask = action_sets.sets_from(uniforms, None, possible)
@@ -238,9 +239,9 @@ def test_correlated_sets_are_never_empty(data, num_actions):
         (lambda: Independent(np.ones((2, 2, 2))), r"got shape \(2, 2, 2\)"),
         (lambda: Independent([[0.5], [0.0]]), r"0 for every action in states \[1\]"),
         (lambda: Independent(0.0), "availability is 0 for every action, but"),
-        (lambda: Independent([0.5, 0.5]).fit(3, None), r"must have 3 columns.*\(2,\)"),
-        (lambda: Independent(np.ones((4, 2))).fit(2, 5), "each of the 5 states"),
-        (lambda: Independent(np.ones((4, 2))).fit(2, None), "are not numbered"),
+        (lambda: Independent([0.5, 0.5]).fit(Sizes(3)), r"must have 3 columns.*\(2,\)"),
+        (lambda: Independent(np.ones((4, 2))).fit(Sizes(2, 5)), "each of the 5 states"),
+        (lambda: Independent(np.ones((4, 2))).fit(Sizes(2)), "are not numbered"),
         (lambda: Explicit([[0, 0], [1, 1]], [0.5, 0.5]), r"sets \[0\] are empty"),
         (lambda: Explicit([[2, 1]], [1.0]), "masks of 0 and 1"),
         (
@@ -248,13 +249,16 @@ def test_correlated_sets_are_never_empty(data, num_actions):
             "one entry per set in the last axis, 1",
         ),
         (lambda: Explicit([[1, 0], [0, 1]], [0.5, 0.4]), "must sum to 1"),
-        (lambda: Explicit([[1, 0]], [1.0]).fit(3, None), "one column per action, 3"),
+        (lambda: Explicit([[1, 0]], [1.0]).fit(Sizes(3)), "one column per action, 3"),
         (lambda: Grouped([0, 2], 0.5), r"without gaps; missing \[1\]"),
         (lambda: Grouped([0.5], 0.5), "group number of each action"),
-        (lambda: Grouped([0, 1], 0.5).fit(3, None), "one entry per action, 3; got 2"),
+        (lambda: Grouped([0, 1], 0.5).fit(Sizes(3)), "one entry per action, 3; got 2"),
         (lambda: Markov(0.0, 0.5), "turn_on must be above 0"),
         (lambda: Markov(0.5, 1.0), "turn_off must be below 1"),
-        (lambda: Markov([0.5, 0.5], 0.5).fit(3, None), "turn_on must have 3 columns"),
+        (
+            lambda: Markov([0.5, 0.5], 0.5).fit(Sizes(3)),
+            r"turn_on must be one number or one per action, shape \(3,\)",
+        ),
         (lambda: PerEpisode(Markov(0.5, 0.5)), "current state alone, got Markov"),
     ],
 )
@@ -289,7 +293,7 @@ def test_errors_name_at_most_five_culprits():
 def test_sets_of_the_state_within_the_possible():
     """Nothing is drawn ahead of a state, or without regard to it."""
     only = Explicit([[1, 0], [0, 1], [1, 1]], [[1.0, 0.0, 0.0], [0.0, 0.5, 0.5]])
-    fitted = only.fit(2, 2)
+    fitted = only.fit(Sizes(2, 2))
     assert not fitted.stays_within(np.array([[True, True], [True, False]]))
     sets = ActionSetSampler(fitted, 2, num_envs=3)
     sets.seed(0)

@@ -9,7 +9,10 @@ from scipy import stats
 
 from sas_gym._types import ALL_ENVS
 from sas_gym.action_sets import Independent, Markov, PerEpisode
+from sas_gym.action_sets._base import Sizes
 from sas_gym.action_sets._sampler import ActionSetSampler, hashed_uniforms
+
+FIRST_STAYS = [0.0, 0.2, 0.2, 0.2, 0.2]
 
 
 class Recorder(Independent):
@@ -112,13 +115,13 @@ def test_possible_actions_bound_what_is_drawn_ahead():
 @pytest.mark.parametrize("num_envs", [3, 1000])
 @pytest.mark.parametrize(
     "action_sets",
-    [Independent(0.5), Recorder(0.5), PerEpisode(0.5), Markov(0.3, 0.2)],
+    [Independent(0.5), Recorder(0.5), PerEpisode(0.5), Markov(0.3, FIRST_STAYS)],
     ids=lambda action_sets: type(action_sets).__name__,
 )
 def test_restarts_equal_resets_after_a_step(num_envs, action_sets):
     """Drawn together: the sets of running episodes, then the first of new ones."""
     rng = np.random.default_rng(0)
-    fitted = action_sets.fit(5, None)
+    fitted = action_sets.fit(Sizes(5))
     one, other = (ActionSetSampler(fitted, 5, num_envs) for _ in range(2))
     for sets in (one, other):
         sets.seed(3)

@@ -21,11 +21,12 @@ from sas_gym.masks import sample_actions
 pytestmark = pytest.mark.slow
 
 SEEDS = [11, 5, 5, 2**40, 0]
+WITH_WAITING: dict[str, Any] = {"start": 9, "wait_cost": 0.1}
 # Neither start nor dynamics are random here, so that the sets are all that is drawn.
 ONLY_SETS_ARE_RANDOM: list[tuple[str, dict[str, Any]]] = [
     ("SAS/SanFrancisco-v0", {"start": 9, "availability": 0.5}),
-    ("SAS/SanFrancisco-v0", {"start": 9, "action_sets": PerEpisode(0.7)}),
-    ("SAS/SanFrancisco-v0", {"start": 9, "action_sets": Markov(0.5, 0.2)}),
+    ("SAS/SanFrancisco-v0", WITH_WAITING | {"action_sets": PerEpisode(0.7)}),
+    ("SAS/SanFrancisco-v0", WITH_WAITING | {"action_sets": Markov(0.5, 0.2)}),
     ("SAS/BayArea-v0", {"start": 9}),
     ("SAS/ThetaTwoTheta-v0", {"availability": 0.6}),
 ]

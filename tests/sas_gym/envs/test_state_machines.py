@@ -32,12 +32,13 @@ from sas_gym.action_sets import (
     Independent,
     Markov,
     PerEpisode,
+    Things,
 )
 
 LIMIT = 7
 TASKS: dict[str, Any] = {
     "Maze": lambda: Maze(num_actuators=5),
-    "SanFrancisco": SanFrancisco,
+    "SanFrancisco": lambda: SanFrancisco(wait_cost=0.1),
     "BayArea": BayArea,
     "Recommender": lambda: Recommender(num_products=6, num_topics=3),
     "ThetaTwoTheta": ThetaTwoTheta,
@@ -54,14 +55,18 @@ def tables(draw: Any, size: int) -> Any:
 
 
 @st.composite
-def distributions(draw: Any, size: int) -> ActionSets:
+def distributions(draw: Any, task: Task) -> ActionSets:
     """Draw one of any kind; every action has a chance, so that no state is stuck."""
-    kind = draw(st.sampled_from(["one", "each", "explicit", "grouped", "markov"]))
+    size = task.num_actions
+    per_episode = draw(st.booleans())
+    kinds = ["one", "each", "explicit", "grouped", "things", "markov"]
+    kind = draw(st.sampled_from(kinds))
     made: ActionSets
     if kind == "one":
         made = Independent(draw(positive))
     elif kind == "each":
-        made = Independent(draw(tables(size)))
+        things = task.things if per_episode else None
+        made = Independent(draw(tables(things.num_things if things else size)))
     elif kind == "explicit":
         rows = st.lists(st.booleans(), min_size=size, max_size=size)
         sets = [
@@ -74,9 +79,13 @@ def distributions(draw: Any, size: int) -> ActionSets:
         groups = draw(st.lists(st.integers(0, 2), min_size=size, max_size=size))
         numbered = np.unique(groups, return_inverse=True)[1]
         made = Grouped(numbered, draw(positive))
+    elif kind == "things":
+        made = Things(np.arange(size) - 1, draw(positive))  # the first needs none
     else:
-        return Markov(draw(positive), draw(st.floats(0.0, 0.99)))
-    return PerEpisode(made) if draw(st.booleans()) else made
+        off = draw(st.floats(0.0, 0.99))
+        first_stays = np.where(np.arange(size), off, 0.0)
+        return Markov(draw(positive), first_stays if task.things is None else off)
+    return PerEpisode(made) if per_episode else made
 
 
 @st.composite
@@ -85,7 +94,7 @@ def settings_of_envs(draw: Any) -> tuple[Task, dict[str, Any]]:
     task = TASKS[draw(st.sampled_from(sorted(TASKS)))]()
     on_unavailable = draw(st.sampled_from(["raise", "repair"]))
     penalty = draw(st.sampled_from([0.0, 2.5])) if on_unavailable == "repair" else 0.0
-    sets = draw(st.none() | distributions(task.num_actions))
+    sets = draw(st.none() | distributions(task))
     return task, {
         "action_sets": sets,
         "mask_in_observation": draw(st.booleans()),

@@ -7,7 +7,7 @@ from helpers.statistical import ERROR_RATE, assert_frequencies, assert_mean
 from scipy import stats
 
 from sas_gym import Maze, Recommender, SASVectorEnv, episode_returns
-from sas_gym.action_sets._action_probs import subsets
+from sas_gym.action_sets._set_lists import subsets
 from sas_gym.planning import Solution, backward_induction
 from sas_gym.planning.approximations._maze import GridPolicy, MazeGrid
 from sas_gym.planning.approximations._recommender import (

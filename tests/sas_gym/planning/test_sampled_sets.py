@@ -25,7 +25,7 @@ class Window(ActionSets):
     def num_uniforms(self, num_actions):
         return 1
 
-    def fit(self, num_actions, num_states):
+    def fit(self, task):
         return self
 
     def sets_from(self, uniforms, state, possible):

@@ -16,7 +16,7 @@ from scipy import sparse
 
 import sas_gym
 from sas_gym import BayArea, Maze, SanFrancisco, SASEnv, SASVectorEnv, ThetaTwoTheta
-from sas_gym.action_sets import Explicit, Grouped, Markov, PerEpisode
+from sas_gym.action_sets import Explicit, Grouped, Markov
 from sas_gym.planning import TabularSASMDP
 
 NUM_DRAWS = 20_000
@@ -223,8 +223,8 @@ HALF = np.array([[[0.5, 0.4], [0.5, 0.5]]] * 2)
         ({"horizon": 0}, "horizon must be an integer of at least 1"),
         ({"horizon": 1.5}, "horizon must be an integer of at least 1"),
         ({"action_sets": [0.5] * 3}, "availability must have 2 columns"),
-        ({"action_sets": PerEpisode(0.5)}, "PerEpisode is outside the SAS-MDP model"),
-        ({"action_sets": Markov(0.5, 0.5)}, "Markov is outside the SAS-MDP model"),
+        ({"action_sets": Markov(0.5, 0.5)}, r"no action is left in states \[0, 1\]"),
+        ({"reward": [[0.0, 1e300], [0.0, 0.0]]}, r"larger than 1e\+150.* states \[0\]"),
     ],
 )
 def test_invalid_arrays_error(options, message):
