@@ -74,7 +74,7 @@ class Chains:
     def __post_init__(self) -> None:
         num_states, num_actions = self.task.successor.shape
         self.sets = subsets(num_actions)
-        rates = self.markov.fit(num_actions, num_states)
+        rates = self.markov.fit(self.task)
         p = np.broadcast_to(rates.availability, num_actions)
         on_next = np.where(self.sets, 1 - rates.turn_off, rates.turn_on)
         self.transition = product_probs(on_next, self.sets)

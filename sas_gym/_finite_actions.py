@@ -34,7 +34,8 @@ class FiniteActions:
         """
         if not self.space.contains(action):
             raise ValueError(f"action {action!r} is not in {self.space}")
-        return np.atleast_1d(action).astype(np.int64) - self._first
+        choices: Ints = np.atleast_1d(action).astype(np.int64) - self._first
+        return choices
 
     def action(self, choices: Ints) -> Any:
         """Return the action that consists of some choices."""

@@ -1,5 +1,6 @@
 """Stable-Baselines3's actor-critic policies, kept inside the action set."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch as th
@@ -94,9 +95,15 @@ class MaskedFeatures(FeaturesWithoutMask, BasePolicy):
     mask_in_features: bool
     _action_mask: th.Tensor
 
-    def make_features_extractor(self) -> BaseFeaturesExtractor:
-        """Build the features of the state, with the mask beside them if asked."""
-        features = super().make_features_extractor()
+    def make_features_extractor(
+        self, without: Sequence[str] = ()
+    ) -> BaseFeaturesExtractor:
+        """Build the features of the state, with the mask beside them if asked.
+
+        Args:
+            without: Further keys that the features do not see.
+        """
+        features = super().make_features_extractor(without)
         if not self.mask_in_features:
             return features
         return FeaturesBesideMask(self.observation_space, features)

@@ -138,9 +138,10 @@ class Normalizer(nn.Module):
         self, values: NDArray[Any], shift: NDArray[Any], scale: NDArray[Any], key: str
     ) -> NDArray[Any]:
         part, shape = self._slices[key], self._shapes[key]
-        centred = values.astype(np.float32) - shift[part].reshape(shape)
+        centred: NDArray[Any] = values.astype(np.float32) - shift[part].reshape(shape)
         centred *= scale[part].reshape(shape)
-        return np.clip(centred, -CLIP, CLIP, out=centred)
+        np.clip(centred, -CLIP, CLIP, out=centred)
+        return centred
 
     def _tensor(self, values: th.Tensor, key: str) -> th.Tensor:
         part, shape = self._slices[key], self._shapes[key]

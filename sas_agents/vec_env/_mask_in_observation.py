@@ -154,7 +154,7 @@ def single_with_mask(
 
 def _is_checked(env: gym.Env[Any, Any]) -> bool:
     """Return whether the masks in an environment's observations are right."""
-    space = env.observation_space
+    space: Any = env.observation_space
     if not has_mask(space) or not isinstance(space[MASK_KEY], spaces.MultiBinary):
         return False
     while isinstance(env, Monitor | OrderEnforcing | PassiveEnvChecker | TimeLimit):

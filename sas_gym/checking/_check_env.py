@@ -67,11 +67,12 @@ def check_env(
     """
     made = made_env(env)
     checker = _Checker(made, mask, num_steps)
-    repeats = [checker.replay]
+    repeats: list[Callable[[], None]] = [checker.replay]
     if must_refuse:
         repeats.append(checker.check_refusal)
     stock = partial(run_stock_checkers, made, mask, skip_render_check)
-    stages = [checker.check_spaces], [checker.play], repeats, [stock]
+    stages: list[list[Callable[[], None]]]
+    stages = [[checker.check_spaces], [checker.play], repeats, [stock]]
     if report:
         print(checker.report(*stages))  # noqa: T201  # it is asked for
         return
@@ -145,7 +146,7 @@ class _Checker:
         """Check that agents can use the spaces."""
         try:
             sizes = mask_sizes(self.env.action_space)
-            space = self.env.observation_space
+            space: Any = self.env.observation_space
             if self.source.is_in_observation:
                 self._warn_of_box(space[self.source.key], sum(sizes))
                 space = masked_space(

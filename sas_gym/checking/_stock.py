@@ -31,11 +31,11 @@ class _ForCheckers(RepairAction):
         return self if self._is_foreign else self.env.unwrapped
 
     @property
-    def _np_random(self) -> Any:
+    def _np_random(self) -> Any:  # type: ignore[override]  # Gymnasium's is a variable
         return self._generator
 
     @property
-    def spec(self) -> Any:
+    def spec(self) -> Any:  # type: ignore[override]  # likewise
         spec = self.env.spec
         wrappers = () if spec is None else spec.additional_wrappers
         can_be_made = all(wrapper.kwargs is not None for wrapper in wrappers)

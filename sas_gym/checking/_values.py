@@ -38,7 +38,8 @@ def split_reset(returned: Any) -> tuple[Any, dict[str, Any]]:
             "reset() must return an observation and an info, a dict: "
             f"`return observation, {{}}`; got {_described(returned)}"
         )
-    return returned
+    observation, info = returned
+    return observation, info
 
 
 def split_step(returned: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
@@ -133,5 +134,5 @@ def _difference(space: Space[Any], value: Any) -> str:
         return f"its shape is {value.shape}"
     if not np.can_cast(value.dtype, space.dtype):
         return f"its type is {value.dtype}: convert it to {space.dtype}"
-    outside = (value < space.low) | (value > space.high)
-    return f"{value[outside].ravel()[:5].tolist()} are outside its bounds"
+    outside: Any = (value < space.low) | (value > space.high)
+    return f"{np.asarray(value)[outside].ravel()[:5].tolist()} are outside its bounds"

@@ -19,7 +19,7 @@ class Sea(gym.Env[Any, Any]):
     key = "valid_mask"
 
     @property
-    def observation_space(self) -> Any:
+    def observation_space(self) -> Any:  # type: ignore[override]  # by its key
         free = spaces.Box(0, 1, (3, 4), np.int8)
         return spaces.Dict({"shots": spaces.Discrete(13), self.key: free})
 
@@ -49,7 +49,8 @@ def test_joint_mask_is_numbered_like_the_actions(sea, mask):
     assert env.action_space == spaces.Discrete(12)
     assert env.observation_space["action_mask"] == spaces.MultiBinary(12)
     obs, _ = env.reset(seed=0)
-    rng, taken, terminated = np.random.default_rng(0), [], False
+    taken: list[int] = []
+    rng, terminated = np.random.default_rng(0), False
     while not terminated:
         assert env.observation_space.contains(obs)
         expected = np.isin(np.arange(12), taken, invert=True)

@@ -32,7 +32,7 @@ def played(env: Any, num_steps: int = 200) -> Any:
 
 @named
 def test_named_mask_goes_to_the_three_places(board, mask):
-    env = MaskInObservation(board(), mask=mask)
+    env: Any = MaskInObservation(board(), mask=mask)
     assert sorted(env.observation_space) == ["action_mask", "fields"]
     for obs, info, inner in played(env):
         assert env.observation_space.contains(obs)
@@ -42,7 +42,7 @@ def test_named_mask_goes_to_the_three_places(board, mask):
 
 @named
 def test_stochastic_sets_are_drawn_within_a_named_mask(board, mask):
-    env = StochasticActionSets(board(), 0.6, mask=mask)
+    env: Any = StochasticActionSets(board(), 0.6, mask=mask)
     assert sorted(env.observation_space) == ["action_mask", "fields"]
     sizes = set()
     for obs, _, inner in played(env):
@@ -155,7 +155,8 @@ def test_usual_places_are_not_read_where_a_name_is_given():
 
 
 def test_spec_makes_the_wrapper_again():
-    gym.register("test_mask_names/Board-v0", InList)
+    make: Any = InList
+    gym.register("test_mask_names/Board-v0", make)
     env: Any = MaskInObservation(
         gym.make("test_mask_names/Board-v0", disable_env_checker=True), mask=from_list
     )

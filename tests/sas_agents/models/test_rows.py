@@ -31,7 +31,7 @@ class Candidates(gym.Env[Any, Any]):
         self, num_actions: int = 6, keys: tuple[str, ...] = ("action_features",)
     ) -> None:
         self.action_space = spaces.Discrete(num_actions)
-        self._keys = keys
+        self._keys, self._num_actions = keys, num_actions
         rows = spaces.Box(-np.inf, np.inf, (num_actions, 2), np.float32)
         self.observation_space = spaces.Dict(
             {
@@ -42,7 +42,7 @@ class Candidates(gym.Env[Any, Any]):
         )
 
     def _observation(self) -> dict[str, Any]:
-        size = int(self.action_space.n)
+        size = self._num_actions
         self._rows = self.np_random.normal(50, 10, (size, 2)).astype(np.float32)
         mask = self.np_random.random(size) < 0.7
         mask[self.np_random.integers(size)] = True
@@ -143,7 +143,8 @@ def test_chosen_rows_have_the_scores_of_their_actions():
     model = SASQ("MultiInputPolicy", Candidates(), seed=0, learning_starts=50)
     model.learn(200)
     samples = model.replay_buffer.sample(32)
-    obs = {key: value.numpy() for key, value in samples.observations.items()}
+    tensors: Any = samples.observations
+    obs = {key: value.numpy() for key, value in tensors.items()}
     actions = samples.actions.numpy()[:, 0]
     encoder = model.policy.encoder
     chosen, weights = encoder.encode_chosen(obs, actions)
@@ -229,9 +230,9 @@ def test_other_keys_are_rows_if_they_are_named(agent, keys):
     env = Candidates(keys=keys)
     options = {"action_keys": list(keys)}
     model = agent("MultiInputPolicy", env, policy_kwargs=options, seed=0)
-    size = model.policy.encoder.forward(
-        {key: th.as_tensor(v)[None] for key, v in env.reset(seed=0)[0].items()}
-    )["rows"].shape
+    obs = {key: th.as_tensor(v)[None] for key, v in env.reset(seed=0)[0].items()}
+    encoder: Any = model.policy.encoder
+    size = encoder(obs)["rows"].shape
     assert size == (1, 6, 2 * len(keys))
 
 
