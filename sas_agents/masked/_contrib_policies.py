@@ -12,6 +12,7 @@ from stable_baselines3.common.type_aliases import Schedule
 from torch import nn
 
 from sas_agents.masked._policies import MaskedDistribution, MaskedFeatures
+from sas_agents.masked._rows import check_no_rows
 from sas_agents.maths._masked_ops import available_values, mask_out
 from sas_agents.models._features import (
     FeaturesWithoutMask,
@@ -82,6 +83,7 @@ class MaskedLstmPolicy(  # type: ignore[misc]  # SB3 widens `extract_features`
                 "actions: use MultiDiscrete([2, 2, ...])"
             )
         self.mask_in_features = mask_in_features
+        check_no_rows("MaskedRecurrentPPO", observation_space)
         extractor, net_arch = self.architecture(
             observation_space, features_extractor_class, net_arch
         )
@@ -185,6 +187,7 @@ class MaskedQRDQNPolicy(FeaturesWithoutMask, QRDQNPolicy):
         optimizer_kwargs: dict[str, Any] | None = None,
     ) -> None:
         check_one_network(net_arch)
+        check_no_rows("MaskedQRDQN", observation_space)
         extractor, net_arch = self.architecture(
             observation_space, features_extractor_class, net_arch
         )

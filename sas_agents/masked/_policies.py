@@ -5,24 +5,31 @@ from typing import Any
 
 import torch as th
 from gymnasium import spaces
+from numpy.typing import ArrayLike
 from stable_baselines3.common.distributions import (
     CategoricalDistribution,
     Distribution,
 )
 from stable_baselines3.common.policies import ActorCriticPolicy, BasePolicy
-from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
+from stable_baselines3.common.torch_layers import (
+    BaseFeaturesExtractor,
+    FlattenExtractor,
+)
 from stable_baselines3.common.type_aliases import Schedule
 from torch import nn
 from torch.distributions import Categorical
 
+from sas_agents.masked._rows import RowScores, check_no_rows
 from sas_agents.maths._masked_ops import mask_out
 from sas_agents.models._features import (
     FeaturesWithoutMask,
     TensorObs,
+    bare_space,
     image_features,
     linear_features,
     multi_input_features,
 )
+from sas_agents.models._rows import RowEncoder, RowLayout, row_layout
 from sas_gym.masks import MASK_KEY, mask_sizes
 
 # Arguments of SB3's actor-critic policies that continuous actions alone have a use for.
@@ -94,6 +101,8 @@ class MaskedFeatures(FeaturesWithoutMask, BasePolicy):
 
     mask_in_features: bool
     _action_mask: th.Tensor
+    _row_encoder: RowEncoder
+    _layout: RowLayout | None = None
 
     def make_features_extractor(
         self, without: Sequence[str] = ()
@@ -111,8 +120,14 @@ class MaskedFeatures(FeaturesWithoutMask, BasePolicy):
     def extract_features(  # type: ignore[override]  # observations are dicts here
         self, obs: TensorObs, features_extractor: BaseFeaturesExtractor
     ) -> th.Tensor:
-        """Return the features, and keep the mask of these observations."""
+        """Return the features, and keep the mask of these observations.
+
+        Where actions have features, they are the rows beside their context.
+        """
         self._action_mask = obs[MASK_KEY]
+        if self._layout is not None:
+            rows: th.Tensor = self._row_encoder(obs)
+            return rows
         if not self.mask_in_features:
             return super().extract_features(obs, features_extractor)
         features: th.Tensor = features_extractor(
@@ -201,6 +216,10 @@ class MaskedActorCriticPolicy(  # type: ignore[misc]  # SB3 widens `extract_feat
         mask_in_features: Whether the networks see the mask, too. Where sets are drawn
             again at each step, values are functions of the state alone and the mask is
             noise; where sets last, it says what is to come.
+        action_features: Features of Discrete actions that never change, one row per
+            action: one network then scores every action by its row. Default: none.
+        action_keys: Keys of the observations with one row of features per action, for
+            the same network. Default: `action_features`, if the observations have it.
     """
 
     def __init__(
@@ -219,11 +238,16 @@ class MaskedActorCriticPolicy(  # type: ignore[misc]  # SB3 widens `extract_feat
         optimizer_class: type[th.optim.Optimizer] = th.optim.Adam,
         optimizer_kwargs: dict[str, Any] | None = None,
         mask_in_features: bool = False,
+        action_features: ArrayLike | None = None,
+        action_keys: Sequence[str] | None = None,
     ) -> None:
         mask_sizes(action_space)  # refuses continuous actions
         self.mask_in_features = mask_in_features
+        self.action_features, self.action_keys = action_features, action_keys
+        self._layout = self._row_layout(observation_space, action_space)
+        row_keys = None if self._layout is None else self._layout.keys
         extractor, net_arch = self.architecture(
-            observation_space, features_extractor_class, net_arch
+            observation_space, features_extractor_class, net_arch, row_keys
         )
         super().__init__(
             observation_space,
@@ -241,11 +265,83 @@ class MaskedActorCriticPolicy(  # type: ignore[misc]  # SB3 widens `extract_feat
             optimizer_kwargs=optimizer_kwargs,
         )
 
+    def _row_layout(
+        self, observation_space: spaces.Dict, action_space: spaces.Space[Any]
+    ) -> RowLayout | None:
+        """Return the places of the actions' features; None where there are none."""
+        if not isinstance(action_space, spaces.Discrete):
+            check_no_rows(f"A policy of {action_space}", observation_space)
+            return None
+        layout = row_layout(
+            observation_space,
+            int(action_space.n),
+            self.action_keys,
+            self.action_features,
+        )
+        if layout is not None and self.mask_in_features:
+            raise ValueError(
+                "mask_in_features=True does not go with features of actions: add a "
+                "column to the rows"
+            )
+        return layout
+
+    def make_features_extractor(
+        self, without: Sequence[str] = ()
+    ) -> BaseFeaturesExtractor:
+        """Build the features of the state; of the context, where actions have rows.
+
+        Args:
+            without: Further keys that the features do not see.
+        """
+        if self._layout is None:
+            return super().make_features_extractor(without)
+        keys = (*without, *self._layout.keys)
+        if bare_space(self.observation_space, keys) == spaces.Dict():
+            return FlattenExtractor(spaces.Box(0, 1, (0,)))
+        return super().make_features_extractor(keys)
+
+    def _build_mlp_extractor(self) -> None:
+        if self._layout is None:
+            super()._build_mlp_extractor()
+            return
+        num_context = int(self.features_extractor.features_dim)
+        self._row_encoder = RowEncoder(
+            self._layout,
+            observation_space=self.observation_space,
+            features=self.features_extractor if num_context else None,
+            normalize_images=self.normalize_images,
+        )
+        scores: Any = RowScores(
+            self._layout.num_features + num_context,
+            num_context,
+            self.net_arch,
+            self.activation_fn,
+        )
+        self.mlp_extractor = scores.to(self.device)
+
+    def _build(self, lr_schedule: Schedule) -> None:
+        super()._build(lr_schedule)
+        if self._layout is None:
+            return
+        # The scores are the logits and the value already.
+        heads: Any = self
+        heads.action_net = heads.value_net = nn.Identity()
+        make: Any = self.optimizer_class
+        rate = lr_schedule(1)
+        self.optimizer = make(self.parameters(), lr=rate, **self.optimizer_kwargs)
+
+    def _get_constructor_parameters(self) -> dict[str, Any]:
+        return super()._get_constructor_parameters() | {
+            "action_features": self.action_features,
+            "action_keys": self.action_keys,
+        }
+
 
 class MaskedLinearActorCriticPolicy(MaskedActorCriticPolicy):
     """Logits and values linear in the paper's features; see `LinearPolicy`."""
 
     hidden_layers = ()
+    row_layers = ()
     extractor_for = staticmethod(linear_features)
 
 

@@ -5,13 +5,14 @@ from typing import Any
 import numpy as np
 import torch as th
 from gymnasium import spaces
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from stable_baselines3.common.distributions import CategoricalDistribution
 from stable_baselines3.common.torch_layers import BaseFeaturesExtractor, create_mlp
 from stable_baselines3.common.type_aliases import Schedule
 from torch import nn
 
 from sas_agents.masked._policies import MaskedMultiInputActorCriticPolicy
+from sas_agents.models._rows import standardized
 from sas_gym.masks import discrete_actions
 
 
@@ -96,6 +97,7 @@ class TwoTowerPolicy(MaskedMultiInputActorCriticPolicy):
             optimizer_class,
             optimizer_kwargs,
             mask_in_features,
+            action_keys=[],
         )
 
     def _build(self, lr_schedule: Schedule) -> None:
@@ -124,11 +126,3 @@ class TwoTowerPolicy(MaskedMultiInputActorCriticPolicy):
             "embedding_size": self.embedding_size,
             "action_net_arch": self.action_net_arch,
         }
-
-
-def standardized(features: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return columns with mean 0 and standard deviation 1; constant ones become 0."""
-    centred: NDArray[np.float32] = features - features.mean(axis=0)
-    scale = centred.std(axis=0)
-    centred /= np.where(scale > 0, scale, 1)
-    return centred

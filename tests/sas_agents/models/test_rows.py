@@ -10,13 +10,23 @@ import torch as th
 from gymnasium import spaces
 from torch import nn
 
-from sas_agents import SASNPG, SASPG, SASQ
+from sas_agents import (
+    SASNPG,
+    SASPG,
+    SASQ,
+    MaskedA2C,
+    MaskedPPO,
+    MaskedQRDQN,
+    MaskedRecurrentPPO,
+    MaskedTRPO,
+)
 from sas_agents.models._mlp import Mlp, MlpTangent
 from sas_agents.models._model import TorchTangent
 from sas_agents.models._rows import RowLayout, Rows
 
 NUM_SAMPLES, NUM_ACTIONS, NUM_FEATURES, NUM_CONTEXT = 7, 5, 3, 2
 agents = pytest.mark.parametrize("agent", [SASPG, SASNPG, SASQ])
+stock = pytest.mark.parametrize("agent", [MaskedPPO, MaskedA2C, MaskedTRPO])
 
 
 class Candidates(gym.Env[Any, Any]):
@@ -271,3 +281,40 @@ def test_layout_joins_rows_of_keys_and_static_ones():
     expected = [[[5, 0, 1, 0, 1], [6, 2, 3, 2, 3]]]
     np.testing.assert_array_equal(layout.rows(obs), expected)
     assert layout.num_features == 5
+
+
+@stock
+@pytest.mark.parametrize("is_shared", [True, False])
+def test_stock_agents_score_rows(agent, is_shared):
+    """Permuted actions get permuted probabilities and one value, after training too."""
+    options = {"share_features_extractor": is_shared}
+    env = Candidates()
+    model = agent("MultiInputPolicy", env, seed=0, n_steps=128, policy_kwargs=options)
+    model.learn(128)
+    obs, _ = env.reset(seed=5)
+    order = np.random.default_rng(0).permutation(6)
+    permuted = obs | {
+        key: obs[key][order] for key in ("action_features", "action_mask")
+    }
+    results = []
+    for one in (obs, permuted):
+        tensors = {key: th.as_tensor(value)[None] for key, value in one.items()}
+        distribution = model.policy.get_distribution(tensors).distribution
+        results.append((distribution.probs[0], model.policy.predict_values(tensors)))
+    (probs, value), (other_probs, other_value) = results
+    th.testing.assert_close(other_probs, probs[order])
+    th.testing.assert_close(other_value, value)
+    file = io.BytesIO()
+    model.save(file)
+    file.seek(0)
+    loaded = agent.load(file)
+    assert model.predict(obs, deterministic=True) == loaded.predict(
+        obs, deterministic=True
+    )
+
+
+@pytest.mark.parametrize("agent", [MaskedQRDQN, MaskedRecurrentPPO])
+def test_agents_without_rows_say_so(agent):
+    name = "MultiInputPolicy" if agent is MaskedQRDQN else "MultiInputLstmPolicy"
+    with pytest.raises(ValueError, match="train SASQ, SASPG or MaskedPPO"):
+        agent(name, Candidates())
