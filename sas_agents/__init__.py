@@ -22,13 +22,14 @@ The columns up to Box are action spaces, image and dict are observations: polici
 `"LinearPolicy"` and `"MlpPolicy"` are for a vector or a number, `"CnnPolicy"` for an
 image, `"MultiInputPolicy"` for a dict; with a memory `"MlpLstmPolicy"` and so on.
 `"TwoTowerPolicy"` scores very many Discrete actions by their features, for MaskedPPO,
-MaskedA2C and MaskedTRPO. Number other actions than Discrete ones by their combinations
-where it says no.
+MaskedA2C and MaskedTRPO. Where the table says no, `sas_gym.FlattenActions` numbers the
+combinations of MultiDiscrete and MultiBinary actions.
 
 All take vector environments: those of `make_vec_env`, `DummyVecEnv`, `SubprocVecEnv`,
 with `VecNormalize(norm_obs_keys=...)` and `VecFrameStack` below the masks. Agents and
 the environments of callbacks such as `EvalCallback` take the mask from
-`obs["action_mask"]`, `info["action_mask"]` or a method `action_masks()`.
+`obs["action_mask"]`, `info["action_mask"]` or a method `action_masks()`; `make_vec_env`
+and `MaskInObservation` take any other place by `mask=`.
 `evaluate_policy` and `predict` need it in the observation, where `make_vec_env`,
 `sas_gym.MaskInObservation` and `VecMaskInObservation` put it, or in
 `predict(..., action_masks=...)`. The mask of several dimensions has one entry per value

@@ -1,4 +1,4 @@
-"""Find the action mask of an environment, in whatever place and under whatever name."""
+"""Find the action mask of an environment, in any place and under any name."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -79,7 +79,7 @@ class MaskSource:
             return ValueError(
                 f"{self.env} has no mask {self.key!r}: the keys of the observation are "
                 f"{keys}, of the info {list(info)}, and there is no method "
-                f"{self.method}(). Pass one of these, or a function of the environment"
+                f"{self.method}(). Pass such a name, or a function of the environment"
             )
         return no_mask_error(self.env, self.other_names(observation, info))
 
@@ -88,7 +88,7 @@ class MaskSource:
         return sorted(mask_like_keys(observation, info) | _mask_like_methods(self.env))
 
     def warn_of_other_names(self, observation: Any, info: dict[str, Any]) -> None:
-        """Warn of what may be a mask, where no mask was found in the usual places."""
+        """Warn of names that sound like a mask, where the usual places have none."""
         found = [] if self.is_named else self.other_names(observation, info)
         if found:
             gym.logger.warn(

@@ -44,8 +44,8 @@ class MaskWrapper(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
     Args:
         env: The environment.
         mask: Where its mask is, see `MaskSource`.
-        sizes: Number of entries of the mask in each dimension of the actions; those of
-            the environment by default.
+        sizes: Number of entries of the mask in each dimension of the actions. By
+            default the sizes of the environment's actions.
         in_observation: Whether the mask goes into the observation. A mask that comes
             from another key of the observation then moves.
         **recorded: The subclass's arguments, for the environment's spec.
@@ -102,8 +102,8 @@ class MaskWrapper(gym.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
         """Return the mask that the wrapped environment provides, if any.
 
         Args:
-            observation: What the environment returned.
-            info: The info that it returned.
+            observation: The observation that the environment returned.
+            info: The info that the environment returned.
             final: Whether a step ended the episode; `None` after a reset.
         """
         if final is not None:
@@ -176,10 +176,10 @@ class StochasticActionSets(_RepairsActions):
         env: The environment.
         action_sets: Distribution of the action sets, or just the probability that an
             action is available. One that differs by state needs a Discrete observation.
-        mask_in_observation: Whether the mask goes into the observation: beside the keys
-            of a dict, or beside `observation` otherwise.
-        on_unavailable: What an unavailable action does: `"raise"` an error; or give way
-            to a random available action (`"repair"`), and `info["repaired"]` says so.
+        mask_in_observation: Whether the mask goes into the observation: as another key
+            of a dict, or next to `observation` otherwise.
+        on_unavailable: Effect of an unavailable action: `"raise"` raises an error,
+            `"repair"` takes a random available action and sets `info["repaired"]`.
         unavailable_penalty: Cost of a replaced action, subtracted from its reward.
         mask: Where the environment has its own mask, if it has one that is not in
             `observation["action_mask"]`, `info["action_mask"]` or `action_masks()`:
@@ -266,7 +266,7 @@ class StochasticActionSets(_RepairsActions):
     def _distribution_inputs(
         self, observation: Any, inner: Mask | None
     ) -> tuple[Ints | None, Mask | None]:
-        """Return what the distribution of the action sets may depend on."""
+        """Return the inputs of the distribution of the action sets."""
         number = None
         if self._states is not None:
             number = np.array([int(observation) - int(self._states.start)])
@@ -275,7 +275,7 @@ class StochasticActionSets(_RepairsActions):
 
 def time_limit(env: gym.Env[Any, Any]) -> int | None:
     """Return the number of steps after which an episode is truncated, if any."""
-    # Not `env.spec`: what was not made by `gymnasium.make` has none.
+    # Not `env.spec`: only `gymnasium.make` gives one.
     limits = []
     while isinstance(env, gym.Wrapper):
         if isinstance(env, TimeLimit):
@@ -295,8 +295,8 @@ class MaskInObservation(MaskWrapper):
 
     The mask may come from `info["action_mask"]`, as in Gymnasium's Taxi, from a method
     `action_masks()`, or from the place that `mask` names. Afterwards it is in the
-    observation, in the info and in the method. The keys of a dict observation stay
-    beside it; anything else goes under `observation`.
+    observation, in the info and in the method. The keys of a dict observation stay;
+    any other observation goes under the key `observation`.
 
     Args:
         env: The environment.
@@ -317,9 +317,9 @@ class MaskInObservation(MaskWrapper):
 class RepairAction(_RepairsActions):
     """Replace an unavailable action by a random available one.
 
-    An agent without masks can run so, as a baseline. Of several dimensions those with
-    an unavailable choice are replaced. Each info has the key `repaired`: whether the
-    action of the step was replaced (false after a reset).
+    So an agent without masks can serve as a baseline. An action of several dimensions
+    keeps its available choices; the others are replaced. Each info has the key
+    `repaired`: whether the action of the step was replaced (false after a reset).
 
     Args:
         env: An environment that provides its action mask: in the observation, in the

@@ -19,7 +19,7 @@ REPAIRED_KEY = "repaired"
 """Key of the info that says whether the action of a step was replaced."""
 
 OnUnavailable = Literal["raise", "repair"]
-"""What an unavailable action does: raise an error, or give way to a random one."""
+"""Effect of an unavailable action: an error, or a random available action."""
 
 _REPAIRS_KEY = (0x4EF1,)
 
@@ -65,7 +65,7 @@ def mask_sizes(space: gym.Space[Any]) -> list[int]:
 
 
 def check_on_unavailable(on_unavailable: str, penalty: float) -> None:
-    """Raise `ValueError` unless the two say what an unavailable action does."""
+    """Raise `ValueError` unless the two describe the effect of unavailable actions."""
     if on_unavailable not in ("raise", "repair"):
         raise ValueError(
             f"on_unavailable must be 'raise' or 'repair', got {on_unavailable!r}"
@@ -107,7 +107,7 @@ def check_masks(
     batch_shape: tuple[int, ...] | None = None,
     final: bool = False,
 ) -> Mask:
-    """Return masks as new booleans, or raise an error that says what is wrong.
+    """Return masks as new booleans, or raise an error that names the fault.
 
     Every mask from outside passes here: ones and zeros only, one entry per action, and
     at least one action available.
@@ -120,7 +120,7 @@ def check_masks(
         batch_shape: Shape before the last axis: `()` for one mask, `(num_envs,)` for
             one per environment; by default any.
         final: Whether these are masks of final states. Nobody acts there, and a mask
-            without an action breaks what reads it: it becomes one with every action.
+            without an action breaks its readers: it becomes a mask of every action.
 
     Raises:
         ValueError: If the shape or a value is wrong, or a mask has no action.
@@ -142,7 +142,7 @@ def check_masks(
             f"{shape}{_shape_hint(array, sizes)}"
         )
     checked: Mask = array == 1
-    # What is neither 0 nor 1, NaN too, is not zero and yet not available.
+    # Neither 0 nor 1, for example NaN: counted as nonzero, but not as available.
     if array.dtype.kind not in "biuf" or (
         np.count_nonzero(checked) != np.count_nonzero(array)
     ):
@@ -180,9 +180,9 @@ def _shape_hint(array: NDArray[Any], sizes: list[int]) -> str:
 
 
 def masked_space(bare: gym.Space[Any], num_actions: int) -> Dict:
-    """Return the space of an observation with the mask beside it.
+    """Return the space of an observation with its mask.
 
-    The keys of a dict stay as they are; anything else goes under `observation`.
+    The keys of a dict stay; any other observation goes under the key `observation`.
     """
     spaces = dict(bare.spaces) if isinstance(bare, Dict) else {"observation": bare}
     # MultiBinary, as VecNormalize would silently normalise a Box.
@@ -195,7 +195,7 @@ def has_mask(space: gym.Space[Any]) -> bool:
 
 
 def with_mask(observation: Any, mask: NDArray[Any]) -> dict[str, Any]:
-    """Return an observation with a mask beside it, as `masked_space` describes.
+    """Return an observation with its mask, as `masked_space` describes.
 
     One observation with its mask, or a batch of both. The mask becomes a new one in the
     type that `Discrete.sample` takes.
@@ -212,7 +212,7 @@ def each_with_mask(observations: Any, mask: NDArray[Any]) -> list[dict[str, Any]
         rows = zip(*batch.values(), strict=True)
         return [dict(zip(batch, row, strict=True)) for row in rows]
     pairs = zip(observations, int_mask(mask), strict=True)
-    # Written out, as it is made for every episode that ends.
+    # Written out: made for every episode that ends.
     return [{"observation": seen, MASK_KEY: available} for seen, available in pairs]
 
 

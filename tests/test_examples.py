@@ -22,6 +22,7 @@ DISPATCH_ID = "examples.dispatch:sas_examples/Dispatch-v0"
 dispatch: Any = import_module("examples.dispatch")
 grid: Any = import_module("examples.grid")
 tables: Any = import_module("examples.paper.tables")
+third_party: Any = import_module("examples.third_party")
 EXAMPLES = Path(__file__).parents[1] / "examples"
 STUDIES = "ours", "paper", "baselines", "assumptions", "features", "weights"
 
@@ -55,12 +56,35 @@ def test_tour_runs_to_its_end_and_writes_into_results(tmp_path: Path):
     assert all((tmp_path / path).stat().st_size > 1000 for path in paths)
 
 
+def test_environments_of_others_run_to_the_end(tmp_path: Path):
+    """Gymnasium's own stands for those that the tests do not install."""
+    page = tmp_path / "page.md"
+    page.write_text("<!-- table: third party -->old<!-- end -->kept")
+    small = "--steps", "256", "--seeds", "2", "--episodes", "2"
+    arguments = ("--only", "Taxi", *small, "--page", str(page))
+    output = run_program("third_party.py", *arguments, folder=tmp_path)
+    row = r"\| Taxi \| gymnasium [\d.]+ \| .* \| 256 \| -200 ± 0 \| -\d+ ± "
+    assert re.search(row, output)
+    assert re.search(row, page.read_text())
+    assert page.read_text().endswith("<!-- end -->kept")
+
+
+def test_lines_of_the_third_party_page_are_the_ones_that_run():
+    page = (EXAMPLES.parent / "docs" / "third_party.md").read_text()
+    assert len(third_party.GUESTS) >= 7
+    for guest in third_party.GUESTS:
+        assert f"`{guest.env}`" in page
+        assert guest.mask in page
+        assert guest.package in page
+
+
 def test_every_program_is_run_by_a_test():
     """One other program runs the notebooks, and one has its own test file."""
     programs = {str(path.relative_to(EXAMPLES)) for path in EXAMPLES.rglob("*.py")}
     code = Path(__file__).read_text()
     run = set(re.findall(r'run_program\(\s*"([\w/]+\.py)"', code))
-    others = {"store_outputs.py", "paper/results_page.py", "paper/__init__.py"}
+    others = {"store_outputs.py", "paper/results_page.py"}
+    others |= {"__init__.py", "paper/__init__.py"}
     assert programs - run == others
 
 

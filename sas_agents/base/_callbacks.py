@@ -23,12 +23,12 @@ def wrapped_evaluation_envs(
 ) -> Iterator[None]:
     """Wrap the environments that callbacks such as `EvalCallback` evaluate in.
 
-    Inside, the callbacks are set up. `EvalCallback` then warns of environments of two
-    types, which the wrapper of the masks alone may make of one type: not of these.
+    Set the callbacks up inside. `EvalCallback` warns where the environments of training
+    and evaluation have two types: not where only the wrapper of the masks differs.
 
     Args:
         callbacks: Callbacks, which may hold other callbacks.
-        wrap: Wraps an environment, and returns one that it has wrapped as it is.
+        wrap: Wraps an environment once: it returns a wrapped one unchanged.
     """
     found = list(callbacks)
     for callback in found:  # grows while it is read

@@ -1,4 +1,4 @@
-"""Features of a dict, whatever the names of its keys are."""
+"""Features of a dict with keys of any name."""
 
 import torch as th
 from gymnasium import spaces

@@ -44,7 +44,7 @@ class VecMaskInObservation(VecEnvWrapper):
     Stable-Baselines3's `VecFrameStack` takes no masks: stack the frames below the
     masks, `VecMaskInObservation(VecFrameStack(venv, n_stack))`, of environments made by
     `make_vec_env(..., mask_in_observation=False)`. A `VecNormalize` below the masks
-    must leave the observations as they are (`norm_obs=False`).
+    must not change the observations (`norm_obs=False`).
 
     Args:
         venv: The environments to wrap.
@@ -85,7 +85,7 @@ class VecMaskInObservation(VecEnvWrapper):
                 final=True,
             )
             info["terminal_observation"] = with_mask(self._bare(last), final_mask)
-        # Of wrappers and environment, only the latter keeps these up to date.
+        # Only the environment keeps these up to date, no wrapper does.
         resets = self.unwrapped.reset_infos
         current = [
             resets[index] if done else infos[index] for index, done in enumerate(dones)
@@ -93,7 +93,7 @@ class VecMaskInObservation(VecEnvWrapper):
         return self._masked(obs, current), rewards, dones, infos
 
     def _masked(self, obs: VecEnvObs, infos: list[dict[str, Any]]) -> VecEnvObs:
-        """Return observations with the current masks beside them."""
+        """Return observations with the current masks."""
         masks = check_masks(
             self._provided(obs, infos), self._mask_sizes, batch_shape=(self.num_envs,)
         )
@@ -140,7 +140,7 @@ def single_with_mask(
 
     Stable-Baselines3 copies observations into arrays of the space's type, which turn
     0.5, NaN and 256 into 0: so the masks in observations are checked, too. An
-    environment with infinitely many actions has no mask and stays as it is.
+    environment with infinitely many actions has no mask and is returned unchanged.
 
     Args:
         env: The environment.
@@ -165,7 +165,7 @@ def _is_checked(env: gym.Env[Any, Any]) -> bool:
 def vec_with_mask(venv: VecEnv) -> VecEnv:
     """Return environments whose observations carry the masks.
 
-    Environments with infinitely many actions have no masks and stay as they are.
+    Environments with infinitely many actions have no masks and are returned unchanged.
     """
     if not has_finite_actions(venv) or has_mask(venv.observation_space):
         return venv

@@ -53,10 +53,10 @@ def make_vec_env(
 
     The observations carry the action mask, wherever the environment has it: in the
     observation, in the info or in a method `action_masks()`. So agents, callbacks,
-    `evaluate_policy` and `VecNormalize` take the environments as they are.
+    `evaluate_policy` and `VecNormalize` take the environments without a wrapper.
 
-    All arguments but the last two are those of Stable-Baselines3's function of this
-    name, which makes the environments unless they have a vector form: a task of
+    All arguments but the last two are arguments of Stable-Baselines3's function of the
+    same name, which makes the environments unless they have a vector form: a task of
     `sas_gym` has one, and so has an id with a vector entry point that resets in the
     same step.
     The vector form steps all copies at once. It is used unless `start_index`,
@@ -130,7 +130,7 @@ def make_vec_env(
 
 
 def maker_of(env_id: Any, n_envs: int) -> Any:
-    """Return what makes environments, also of a single environment."""
+    """Return a function that makes environments, an id or a task."""
     if isinstance(env_id, VecEnv | VectorEnv):
         raise ValueError(
             f"{env_id} is many environments already: pass a VecEnv to the agent as it "
@@ -272,7 +272,7 @@ class VectorEnvAdapter(VecEnv):
         return self._kept(observations), rewards.astype(np.float32), dones, env_infos
 
     def _kept(self, observations: Any) -> VecEnvObs:
-        """Return observations that the next step leaves as they are."""
+        """Return observations that the next step does not change."""
         kept: VecEnvObs
         kept = observations if self._returns_new_arrays else deepcopy(observations)
         return kept

@@ -115,7 +115,7 @@ def _collected(faults: list[str]) -> Iterator[None]:
 
 
 class _Checker:
-    """The checks of one environment, and what they find.
+    """The checks of one environment, and their findings.
 
     Args:
         env: The environment.

@@ -1,4 +1,4 @@
-"""Random play that checks what an environment returns on its way."""
+"""Random play that checks every value that an environment returns."""
 
 import time
 from copy import deepcopy
@@ -26,7 +26,7 @@ Trace = list[tuple[Any, ...]]
 
 
 class Player:
-    """Plays random available actions in an environment, and checks what it returns.
+    """Plays random available actions in an environment, and checks its values.
 
     Args:
         env: The environment.
@@ -50,7 +50,7 @@ class Player:
         return FiniteActions(self.env.action_space)
 
     def play(self, num_steps: int, trace: Trace) -> None:
-        """Play from `reset(seed=0)`, and append what happens to a trace."""
+        """Play from `reset(seed=0)`, and append the steps to a trace."""
         rng = np.random.default_rng(0)
         _, mask = self.reset(0)
         for _ in range(num_steps):

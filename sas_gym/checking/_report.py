@@ -16,8 +16,8 @@ def report_text(player: Player, trace: Trace, findings: Sequence[str]) -> str:
     """Return the report of random play.
 
     Args:
-        player: What played, and what it met.
-        trace: What happened in each step.
+        player: The player, with its statistics.
+        trace: The steps of the play.
         findings: The faults and warnings, each with its cure.
     """
     rows = [("environment", str(player.env))]

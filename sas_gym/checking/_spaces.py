@@ -31,7 +31,7 @@ def check_spaces(
     parts = list(_parts(observation_space))
     if all(name == _MASK_PART for name, _ in parts):
         raise ValueError(
-            "the observations have nothing beside the mask: add an entry that shows "
+            "the observations have nothing but the mask: add an entry that shows "
             "the state, gymnasium.spaces.Discrete(1) if there is only one"
         )
     for name, space in parts:

@@ -13,7 +13,7 @@ from sas_gym.checking._values import fault
 
 
 class _ForCheckers(RepairAction):
-    """What the checkers see: an environment in which they may take every action.
+    """The environment of the checkers, in which they may take every action.
 
     It has a generator and no spec where the checkers would fail for the lack of one:
     Jumanji's environments are no Gymnasium environments inside, and wrappers of users
@@ -57,7 +57,7 @@ class _ForCheckers(RepairAction):
 def run_stock_checkers(
     env: gym.Env[Any, Any], mask: MaskName | None, skip_render_check: bool
 ) -> None:
-    """Run the checkers; what stops them by accident is a fault, too."""
+    """Run the checkers; an error by accident is a fault, too."""
     seen = _ForCheckers(MaskInObservation(env, mask=mask))
     skip_render_check |= seen.spec is None and env.spec is not None
     with warnings.catch_warnings():
@@ -80,6 +80,6 @@ def run_stock_checkers(
 def _stopped(checker: str, error: Exception) -> AssertionError:
     return fault(
         f"{checker}'s checker stopped with {type(error).__name__}: {error}. It calls "
-        "what every environment of Gymnasium has: derive the class from gymnasium.Env, "
-        "and call super().reset(seed=seed) first in its reset()"
+        "methods that every environment of Gymnasium has: derive the class from "
+        "gymnasium.Env, and call super().reset(seed=seed) first in its reset()"
     )

@@ -1,4 +1,4 @@
-"""Checks of what an environment returns: observations, rewards and their shapes."""
+"""Checks of the values that an environment returns."""
 
 from inspect import signature
 from typing import Any
@@ -125,7 +125,7 @@ def _check_entry(name: str, space: Space[Any], value: Any, when: str) -> None:
 
 
 def _difference(space: Space[Any], value: Any) -> str:
-    """Return in what respect a value differs from its space."""
+    """Return the difference between a value and its space."""
     if not isinstance(space, Box):
         return f"it is {value!r} of type {type(value).__name__}"
     if not isinstance(value, np.ndarray | np.generic):

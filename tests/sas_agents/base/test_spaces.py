@@ -52,7 +52,7 @@ def test_no_environment_is_named(agent):
         (spaces.Sequence(spaces.Discrete(3)), "has no array of a fixed shape"),
         (spaces.Box(0, 1, ()), r"has no axis, or an empty one: .* shape \(1,\)"),
         (spaces.Box(0, 1, (2, 0)), "has no axis, or an empty one"),
-        (spaces.Dict({}), "nothing beside the mask: add an entry that shows"),
+        (spaces.Dict({}), "nothing but the mask: add an entry that shows"),
     ],
 )
 def test_observations_without_numbers_are_refused(agent, space, message):

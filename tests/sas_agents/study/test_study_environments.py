@@ -30,6 +30,7 @@ GUESTS: dict[str, tuple[str, dict[str, Any], str]] = {
     ),
     "nowhere": ("CartPole-v1", {"availability": 0.5}, "MlpPolicy"),
     "both": ("examples.dispatch:sas_examples/Dispatch-v0", {}, "MultiInputPolicy"),
+    "named": ("helpers.boards:InKey", {"mask": "valid_mask"}, "MultiInputPolicy"),
     "a task's": ("sas_gym:SanFrancisco", {"max_episode_steps": 9}, "MlpPolicy"),
 }
 BY_CHANNEL = {
