@@ -8,7 +8,13 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
-PAGES = ["README.md", "docs/agents.md", "docs/results.md", "examples/paper/README.md"]
+PAGES = [
+    "README.md",
+    "docs/agents.md",
+    "docs/results.md",
+    "docs/saving.md",
+    "examples/paper/README.md",
+]
 
 
 def test_readme_code_runs():

@@ -226,3 +226,40 @@ def test_replay_buffer_goes_into_an_open_file():
     size = model.replay_buffer.size()
     model.load_replay_buffer(file)
     assert model.replay_buffer.size() == size > 0
+
+
+def progress_of(model: Any, num_steps: int, **options: Any) -> dict[int, float]:
+    """Learn and return what schedules are given, by the number of steps.
+
+    Before its first update Stable-Baselines3 keeps the progress of an earlier training.
+    """
+    found: dict[int, float] = {}
+    start = model.num_timesteps if options else 0
+
+    def note(_locals: Any, _globals: Any) -> bool:
+        if model.num_timesteps > start + 32:
+            found[model.num_timesteps] = model._current_progress_remaining
+        return True
+
+    model.learn(num_steps, callback=note, **options)
+    return found
+
+
+@all_agents
+def test_schedules_of_a_continued_training(agent, tmp_path):
+    """As `docs/saving.md` says: only a checkpoint that is loaded follows the plan."""
+    whole = progress_of(make_agent(agent), 192)
+    model = make_agent(agent)
+    first = progress_of(model, 96)
+    model.save(tmp_path / "checkpoint")
+    again = progress_of(model, 96)
+    assert again == first
+    second = progress_of(model, 96, reset_num_timesteps=False)
+    last = {steps: left for steps, left in whole.items() if steps > 96 + 32}
+    assert second.keys() == last.keys()
+    assert second == pytest.approx(last)
+    assert max(first.values()) == pytest.approx(1, abs=0.4)
+    assert max(second.values()) == pytest.approx(0.5, abs=0.2)
+    loaded = agent.load(tmp_path / "checkpoint", env=make_maze(seed=1))
+    rest = 192 - loaded.num_timesteps
+    assert progress_of(loaded, rest, reset_num_timesteps=False) == pytest.approx(last)
