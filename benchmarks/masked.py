@@ -34,11 +34,25 @@ def seeds_of(text: str) -> list[int]:
     return list(range(int(first), int(last or first) + 1))
 
 
+def names_of(given: list[str]) -> list[str]:
+    """Return the problems of names and groups of names.
+
+    Raises:
+        ValueError: If there is no problem of a name.
+    """
+    names = [name for group in given for name in GROUPS.get(group, (group,))]
+    for name in names:
+        if name not in ENTRIES:
+            raise ValueError(
+                f"there is no problem {name!r}: choose from {list(ENTRIES)}, or a "
+                f"group of {list(GROUPS)}"
+            )
+    return names
+
+
 def wanted_runs(arguments: argparse.Namespace) -> list[Run]:
     """Return the references and the runs that the arguments ask for."""
-    names = [
-        name for given in arguments.problems for name in GROUPS.get(given, (given,))
-    ]
+    names = names_of(arguments.problems)
     seeds = [seed for given in arguments.seeds for seed in seeds_of(given)]
     references = [Run(name, agent) for name, agent in product(names, REFERENCES)]
     # All problems with a seed, then all with the next one: a part is a fair sample.
@@ -97,14 +111,15 @@ def parser() -> argparse.ArgumentParser:
 def main() -> None:
     """Run the runs without a result, and print a table."""
     arguments = parser().parse_args()
-    store = Store(arguments.csv)
+    store, names = Store(arguments.csv), names_of(arguments.problems)
     if arguments.compare:
-        print_differences(store.rows, *arguments.compare)
+        rows = [row for row in store.rows if row.problem in names]
+        print_differences(rows, *arguments.compare)
         return
     if not arguments.table:
         runs = wanted_runs(arguments)
         carry_out(store.missing(runs), store, arguments.jobs)
-    print_shares(store.rows)
+    print_shares([row for row in store.rows if row.problem in names])
 
 
 if __name__ == "__main__":

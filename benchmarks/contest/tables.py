@@ -27,22 +27,44 @@ class Difference(NamedTuple):
     num_seeds: int
 
 
+def scale(rows: Iterable[Row], problem: str) -> tuple[float, float]:
+    """Return the returns of random play and of the rule.
+
+    Raises:
+        ValueError: If one is not among the rows.
+    """
+    found = {row.agent: row.greedy for row in rows if row.problem == problem}
+    for name in REFERENCES:
+        if name not in found:
+            raise ValueError(
+                f"the file has no row of {name!r} for {problem!r}: run the program on "
+                "this problem without --table or --compare"
+            )
+    low, high = (found[name] for name in REFERENCES)
+    return low, high
+
+
 def shares(rows: Iterable[Row]) -> dict[tuple[str, ...], dict[int, float]]:
     """Return each seed's share of the way from random play to the rule.
 
     The key says label, problem, agent, variant, steps and way of acting.
     """
     rows = list(rows)
-    ends = {(row.problem, row.agent): row.greedy for row in rows}
+    ends = {problem: scale(rows, problem) for problem in problems_of(rows)}
     found: dict[tuple[str, ...], dict[int, float]] = defaultdict(dict)
     for row, way in product(rows, WAYS):
         if row.agent in REFERENCES:
             continue
-        low, high = (ends[row.problem, name] for name in REFERENCES)
+        low, high = ends[row.problem]
         steps = f"{row.num_steps:,}"
         key = row.label, row.problem, row.agent, row.variant, steps, way
         found[key][row.seed] = (getattr(row, way) - low) / (high - low)
     return dict(found)
+
+
+def problems_of(rows: Iterable[Row]) -> list[str]:
+    """Return the problems of the rows, each once."""
+    return list(dict.fromkeys(row.problem for row in rows))
 
 
 def interval(values: Floats, level: float = LEVEL) -> tuple[float, float]:
@@ -113,11 +135,8 @@ def print_differences(rows: Iterable[Row], old: str, new: str) -> None:
 def print_shares(rows: Iterable[Row]) -> None:
     """Print the mean share of each problem, agent and number of steps."""
     rows = list(rows)
-    for problem in dict.fromkeys(row.problem for row in rows):
-        low, high = (
-            next(r.greedy for r in rows if (r.problem, r.agent) == (problem, name))
-            for name in REFERENCES
-        )
+    for problem in problems_of(rows):
+        low, high = scale(rows, problem)
         print(f"{problem}: random {low:.4g}, rule {high:.4g}")
         _print_problem([row for row in rows if row.problem == problem])
 

@@ -40,6 +40,11 @@ def test_share_is_0_for_random_play_and_1_for_the_rule():
     assert shares(rows)[*key, "sampled"] == {0: 0.0, 1: 0.25}
 
 
+def test_a_problem_without_its_rule_says_how_to_get_it():
+    with pytest.raises(ValueError, match="no row of 'rule' for 'towing': run the"):
+        shares([references(0.0, 1.0)[0], row(0, 0.5)])
+
+
 def test_interval_is_that_of_scipys_test_of_one_mean():
     values = np.array([1.0, 2.0, 4.0, 4.5])
     expected = stats.ttest_1samp(values, 0.0).confidence_interval(0.99)
