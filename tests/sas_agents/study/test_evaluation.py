@@ -43,6 +43,7 @@ def test_exact_score_is_that_of_many_episodes(
     entry = ALGORITHMS[algorithm]
     if entry.is_greedy and not greedy:
         return
+    changes: dict[str, Any]
     changes = {"algorithm": algorithm, "policy": "MlpPolicy", "arguments": {}}
     evaluator = evaluator_of(run, **changes)
     model = make_model(replace(run, **changes), evaluator.problem)
