@@ -146,7 +146,8 @@ class MaskedAlgorithm(BaseAlgorithm):
         """Save the model, whole or not at all.
 
         It is written beside its place and then moved there, so that a save which is
-        interrupted leaves an older one as it was.
+        interrupted leaves an older one as it was. `load` unpickles the file, which can
+        run any code: load files of people whom you trust.
 
         To continue training, load with the environment: `load(path, env=env)`. The
         environment is not saved, and with the model's own seed Stable-Baselines3 would

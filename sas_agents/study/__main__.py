@@ -24,7 +24,7 @@ from sas_agents.study.commands._work import (
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command; return 0 if all went well, 2 for a mistake of the user's."""
-    # A user's own modules: `python -m` finds those here, and so does the script.
+    # `python -m` finds a user's own modules here, and so does the script.
     if str(Path.cwd()) not in sys.path:
         sys.path.append(str(Path.cwd()))
     try:
@@ -33,7 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             warnings.filterwarnings("always", module=r"sas_agents\.study")
             warnings.showwarning = _show_warning
             return int(options.command(options))
-    except BrokenPipeError:  # Whoever read the output, such as `head`, has enough.
+    except BrokenPipeError:  # A reader such as `head` has enough.
         sys.stderr.close()
         return 0
     except (ValueError, StorageError, ImportError, OSError) as error:
@@ -51,7 +51,7 @@ def _in_one_line(error: Exception) -> str:
 def _cure(error: Exception) -> str:
     if not isinstance(error, ImportError):
         return ""
-    return '; install what studies need: pip install "sas-gym[study,ray]"'
+    return '; studies need more packages: pip install "sas-gym[study,ray]"'
 
 
 def _show_warning(message: Any, *_: Any, **__: Any) -> None:

@@ -1,6 +1,6 @@
 """Tables and intervals of results; `sas_agents.study.analysis` computes them.
 
-The tables take what `sas_agents.study.collect` returns.
+The tables are made of the table that `sas_agents.study.collect` returns.
 """
 
 from sas_agents.study.analysis._comparison import (

@@ -29,7 +29,7 @@ def renamed(mine: pd.DataFrame, reference: pd.DataFrame, name: str) -> pd.DataFr
     Args:
         mine: One's own results.
         reference: The reference.
-        name: What to add to a label of one's own that the reference has, too.
+        name: Text that is added to a label of one's own that the reference has, too.
     """
     taken = set(reference.label)
     labels = {label: f"{label} ({name})" for label in set(mine.label) & taken}
@@ -47,8 +47,8 @@ def comparison_table(
 ) -> pd.DataFrame:
     """Compare algorithms with others, per task and over all tasks of both.
 
-    Per task the difference is that of the mean returns, over all tasks that of the
-    mean scores. Policies act in the same way: sampled if both can, else greedily.
+    Per task the mean returns are subtracted, over all tasks the mean scores. Policies
+    act in the same way: sampled if both can, else greedily.
 
     Args:
         results: A table with both.

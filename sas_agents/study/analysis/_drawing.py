@@ -1,6 +1,6 @@
 """How figures look: styles of algorithms, panels of tasks, references, names.
 
-Colours are those of Okabe and Ito, which the colour-blind can distinguish, and every
+The colours are Okabe and Ito's, which the colour-blind can distinguish, and every
 algorithm has a line style and a marker as well, for print without colour.
 """
 
@@ -77,7 +77,7 @@ def grid(
 
 
 def _place(variant: str) -> tuple[float, str]:
-    """Return what sorts variants: availabilities, the highest first, then others."""
+    """Return the sort key of a variant: high availabilities first, others last."""
     try:
         return -float(variant.partition(",")[0]), variant
     except ValueError:

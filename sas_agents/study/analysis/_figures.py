@@ -136,7 +136,7 @@ def performance_by_availability(results: pd.DataFrame) -> Figure:
 
 
 def _draw_references_by_availability(axes: Axes, group: pd.DataFrame) -> None:
-    """Draw the optimum and random play, as far as they are known."""
+    """Draw the optimum and random play, if they are known."""
     known = group.drop_duplicates("availability").sort_values("availability")
     if len(known) == 1:
         draw_references(axes, known)
@@ -225,7 +225,7 @@ def score_intervals(results: pd.DataFrame) -> Figure:
         f"{x} over {y}" for x, y in zip(improvements.X, improvements.Y, strict=True)
     ]
     height = 1.2 + 0.32 * max(len(means), len(improvements))
-    # The names stand beside the panels, and long ones must leave them their width.
+    # Long names must leave the panels their width.
     names = sum(max(map(len, of), default=0) for of in (means.algorithm, pairs))
     figure = Figure(figsize=(5.5 + 0.075 * names, height), layout="constrained")
     left, right = figure.subplots(1, 2)
@@ -247,7 +247,7 @@ def _check_scores(results: pd.DataFrame) -> None:
 
 
 def final_returns(results: pd.DataFrame) -> Figure:
-    """Draw the final return of every seed, and beside it the time that a run takes."""
+    """Draw the final return of every seed, with the time of a run."""
     final = final_rows(results)
     figure, panels = grid(final, "")
     looks = styles(list(results.label.unique()))

@@ -2,7 +2,7 @@
 
 All are 95 % intervals that cover with few seeds: Student's t for a mean, Welch's for a
 difference, Newcombe's fifth method for the probability of improvement, Wilson's for a
-share. A *task* is a stratum: every task counts the same, whatever its number of seeds.
+share. A *task* is a stratum: every task counts the same, with few seeds or many.
 
 "Cover" holds for scores that are normal. A run that fails once in ten is not: of the
 committed scores, t-intervals of 3 to 10 seeds hold the mean of 30 in 91 % of the cells
@@ -44,7 +44,7 @@ def mean_interval(values: ArrayLike, shared_error: float = 0.0) -> Estimate:
 
     Args:
         values: One number per seed.
-        shared_error: Standard error of what all of them have in common, such as the
+        shared_error: Standard error that all of them have in common, such as the
             luck of episodes on which all were evaluated: their spread does not show it.
 
     Example:
@@ -64,7 +64,7 @@ def mean_over_tasks(
 
     Args:
         tasks: For each task one number per seed.
-        shared_errors: For each task the standard error of what its seeds share.
+        shared_errors: For each task the standard error that its seeds share.
     """
     samples = [np.asarray(task, dtype=np.float64) for task in tasks]
     value = float(np.mean([sample.mean() for sample in samples]))
@@ -132,7 +132,7 @@ def _error(samples: list[Floats], num_tasks: int) -> tuple[float, float]:
 
 
 def _combined(errors: Sequence[float] | None, num_tasks: int) -> float:
-    """Return the standard error of a mean over tasks from those of the tasks."""
+    """Return the standard error of a mean over tasks from the errors of the tasks."""
     if errors is None:
         return 0.0
     return float(np.sqrt(np.square(errors).sum())) / num_tasks
@@ -150,7 +150,7 @@ def probability_of_improvement(
     """Return the chance that a run of X beats one of Y on a task drawn at random.
 
     It is the Mann-Whitney statistic of each task over the number of pairs; a draw
-    counts one half. The interval is that of Newcombe (2006), method 5, with the
+    counts one half. The interval is Newcombe's (2006), method 5, with the
     variances of the tasks added up and Student's quantile: it covers where all runs of
     X beat all of Y, too, and with three seeds.
 

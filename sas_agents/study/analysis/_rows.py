@@ -53,7 +53,7 @@ def curve_rows(results: pd.DataFrame) -> pd.DataFrame:
 def evaluation_rows(results: pd.DataFrame) -> pd.DataFrame:
     """Return every evaluation of each run, of which the last is its final score.
 
-    They are those of the algorithm's own way of acting, one for each step.
+    Each step has one, of the algorithm's own way of acting.
     """
     frame = whole(results)
     final = final_rows(frame)
@@ -76,8 +76,8 @@ def final_rows(results: pd.DataFrame, acting: str | None = None) -> pd.DataFrame
     Args:
         results: The table of results.
         acting: `"sampled"` or `"greedy"`, for the scores of policies that act so. By
-            default each run has that of its own way: sampled, unless its algorithm only
-            acts greedily.
+            default each run has the score of its own way: sampled, unless its algorithm
+            only acts greedily.
     """
     frame = whole(results)
     final = frame[frame.evaluation == "final"]

@@ -30,7 +30,7 @@ FEW_SEEDS = 10
 
 
 def note_of(num_seeds: int) -> str:
-    """Return what to say of an interval over so many seeds."""
+    """Return the note for an interval over so many seeds."""
     if num_seeds == 1:
         return "one seed"
     return "rough" if num_seeds < FEW_SEEDS else ""
@@ -40,7 +40,7 @@ def final_table(results: pd.DataFrame) -> pd.DataFrame:
     """Return the final scores of each task and algorithm, over seeds.
 
     The columns `sampled` and `greedy` are mean returns of the policy acting in these
-    ways, with half the width of their 95 % intervals. `score` is that of the
+    ways, with half the width of their 95 % intervals. `score` belongs to the
     algorithm's own way: sampled, unless it only acts greedily.
     """
     frame = whole(results)
@@ -138,7 +138,7 @@ def improvement_table(results: pd.DataFrame) -> pd.DataFrame:
 def common_tasks(final: pd.DataFrame, x: str, y: str) -> tuple[pd.DataFrame, str]:
     """Return the final scores of two algorithms that can be compared.
 
-    They are those on the tasks of both, and of policies that act in the same way.
+    Both were run on their tasks, and their policies act in the same way.
 
     Returns:
         The rows, and how the policies act: "sampled" where both can, else "greedy". Of

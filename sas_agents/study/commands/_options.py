@@ -1,4 +1,4 @@
-"""What options of the command line mean: a study, its part, where results are."""
+"""Meaning of the options of the command line: a study, its part, its results."""
 
 import argparse
 import os
@@ -64,7 +64,7 @@ def _is_new(text: str) -> bool:
 
 
 def _entry(text: str, cls: type[Entry]) -> Entry:
-    """Return what `module:name` or an inline table of TOML describes."""
+    """Return the settings that `module:name` or an inline table of TOML describes."""
     if not text.lstrip().startswith("{"):
         is_algorithm = cls is AlgorithmSettings
         name = text.rpartition(":")[2]

@@ -18,22 +18,23 @@ arguments, steps, seeds, evaluation. These are shipped, and are examples to copy
 {studies}
 
   sas-study run quick                    every run that has no result yet
-  sas-study status quick                 what is done and what is left
+  sas-study status quick                 finished runs and missing runs
   sas-study table quick                  returns, scores and intervals
   sas-study plot quick                   learning curves and more, as PNG
   sas-study search quick --trials 20     better settings, written as presets
   sas-study compare mine --with results  means, differences, intervals
 
 Every run leaves one small file in a folder (--folder, by default `results`). A command
-that was interrupted, or killed, goes on where it was when it is given again. What takes
-a folder takes the CSV file of a table, too, and --folder may be given several times.
+that was interrupted, or killed, goes on where it was when it is given again. Where a
+folder is asked for, the CSV file of a table will do. --folder may be given several
+times.
 
 A study file, a result that is repeated and a model file can run any code: use files of
 people whom you trust.
 """
 EXAMPLES = {
     "run": """\
-Runs whatever has no result yet, and writes one JSON file per run.
+Runs every run without a result, and writes one JSON file per run.
 
   sas-study run quick
   sas-study run my_study.toml --folder my_results --jobs 8
@@ -46,8 +47,8 @@ The name of a file is a hash of all that defines its run: environment, algorithm
 arguments, seed, evaluation, and the versions of packages, agents and environments; of
 your own code a hash of its files. So a finished run is never repeated, and several
 studies can share a folder. After an update results are made again, unless you say
---any-version. With several --folder the first is written to, and what is done in the
-others is not done again.
+--any-version. With several --folder the first is written to, and runs whose results
+are in the others are not repeated.
 
 On a cluster, start Ray (`ray start --head`, and `ray start --address=...` elsewhere)
 with the same packages on every machine; results are written by this command alone.
@@ -100,8 +101,8 @@ Repeats one run and compares its learning curve with the one that was kept.
   sas-study repeat results/0123456789abcdef.json
   sas-study repeat 0123 --folder results.csv.gz
 
-On the same machine with the same versions the curves are equal. It runs what the file
-says: use files of people whom you trust.
+On the same machine with the same versions the curves are equal. It runs any code that
+the file names: use files of people whom you trust.
 """,
 }
 
@@ -146,7 +147,7 @@ def make_parser(commands: dict[str, Command]) -> argparse.ArgumentParser:
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser that says what is wrong in one line."""
+    """A parser that names a mistake in one line."""
 
     def error(self, message: str) -> NoReturn:
         """Print the message and exit."""

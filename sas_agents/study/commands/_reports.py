@@ -125,7 +125,7 @@ def write_csv(results: "pd.DataFrame", path: Path) -> None:
 
 
 def scale_of(results: "pd.DataFrame") -> str:
-    """Say what a score is, and which environments have none."""
+    """Explain the score, and name the environments without one."""
     unknown = sorted(set(results.environment[results.score.isna()]))
     if not unknown:
         return "score: 0 is random play, 1 the optimum"

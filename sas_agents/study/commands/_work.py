@@ -22,7 +22,7 @@ from sas_agents.study.storage._table import collect, find_run
 
 
 def run_command(options: argparse.Namespace) -> int:
-    """Run what has no result yet."""
+    """Run every run without a result."""
     backend = backend_of(options)
     study = study_of(options)
     folder, *others = folders_of(options)
@@ -52,7 +52,7 @@ def keys_in(sources: list[Path]) -> set[str]:
 def search_command(options: argparse.Namespace) -> int:
     """Search settings, and write the best ones."""
     backend = backend_of(options)
-    study = study_of(options, with_seeds=False)  # Its seeds are those of a trial.
+    study = study_of(options, with_seeds=False)  # --seeds is for the trials.
     storage = options.storage or str(folders_of(options)[0] / "search.log")
     settings = study.search
     if options.trials is not None:
@@ -78,7 +78,7 @@ def search_command(options: argparse.Namespace) -> int:
 
 
 def status_command(options: argparse.Namespace) -> int:
-    """Show what is done."""
+    """Show the finished runs."""
     import pandas as pd
 
     runs = study_of(options).runs()

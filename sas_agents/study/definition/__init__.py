@@ -1,1 +1,1 @@
-"""What a study asks for: environments, algorithms, settings, and the runs they make."""
+"""The definition of a study: environments, algorithms, settings, runs."""

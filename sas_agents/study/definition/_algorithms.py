@@ -116,7 +116,7 @@ def is_function(algorithm: Any) -> bool:
 
 
 def resolve(arguments: dict[str, Any]) -> dict[str, Any]:
-    """Turn arguments as a TOML file holds them into what a class takes.
+    """Turn the arguments of a TOML file into arguments of a class.
 
     A key that ends in `_class` names a class as `"module:Class"`, and a text such as
     `"lin_0.02"` is a rate that falls linearly to 0, as in the RL Zoo. `"none"` is

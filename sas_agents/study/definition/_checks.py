@@ -1,4 +1,4 @@
-"""Checks of what a study file says: every message names the culprit and the cure."""
+"""Checks of a study file: every message names the culprit and the cure."""
 
 from collections.abc import Sequence
 from dataclasses import fields
@@ -17,7 +17,7 @@ KINDS = {
 
 
 def check_types(settings: Any) -> None:
-    """Raise a `ValueError` for a field that is not what its annotation says."""
+    """Raise a `ValueError` for a field that contradicts its annotation."""
     hints = get_type_hints(type(settings))
     for entry in fields(settings):
         hint, value = hints[entry.name], getattr(settings, entry.name)
@@ -71,7 +71,7 @@ def check_counts(settings: Any, *names: str) -> None:
 
 
 def check_availability(name: str, value: float) -> None:
-    """Raise a `ValueError` for what is not a probability above 0."""
+    """Raise a `ValueError` for a number that is no probability above 0."""
     if not 0 < value <= 1:
         raise ValueError(f"{name} must be above 0 and up to 1, got {value!r}")
 

@@ -97,7 +97,7 @@ def _distribution(top: str) -> str:
 
 
 def _content(path: Path) -> tuple[bytes, ast.Module]:
-    """Return what to hash of a file, and its syntax tree if it has one."""
+    """Return the bytes to hash of a file, and its syntax tree if it has one."""
     try:
         source = path.read_text(encoding="utf-8")
         tree = ast.parse(source)
@@ -107,7 +107,7 @@ def _content(path: Path) -> tuple[bytes, ast.Module]:
 
 
 def _imports(module: str, path: Path, tree: ast.Module) -> list[str]:
-    """Return what a file imports; some of the names may not be modules."""
+    """Return the names that a file imports; some may not be modules."""
     package = module if path.name == "__init__.py" else module.rpartition(".")[0]
     found = []
     for node in ast.walk(tree):

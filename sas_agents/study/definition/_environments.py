@@ -17,7 +17,7 @@ class Problem(NamedTuple):
     """An environment as a study names it, with every argument in its place."""
 
     target: str | Task | Callable[[], gym.Env[Any, Any]]
-    """An id or a task that draws its own action sets; or what makes a guest."""
+    """An id or a task that draws its own action sets; or the maker of a guest."""
     options: dict[str, Any] = {}
     """Arguments of the id, or of the environment of the task."""
     guest_sets: Any = None
@@ -37,7 +37,7 @@ class Problem(NamedTuple):
 
 
 def locate(location: str) -> Any:
-    """Import what `"module:name"` names."""
+    """Import the object that `"module:name"` names."""
     module, _, name = location.partition(":")
     return getattr(import_module(module), name)
 
@@ -54,7 +54,7 @@ def find_spec(environment: str) -> EnvSpec | None:
         if callable(getattr(source, name, None)):
             return None
         return gym.spec(name)
-    except Exception as error:  # Whatever importing a user's module raises.
+    except Exception as error:  # A user's module may raise anything.
         raise ValueError(
             f"there is no environment {environment!r}: {error}. Write an id "
             "('module:Id-v0' imports the module that registers it), or 'module:name' "

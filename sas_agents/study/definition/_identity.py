@@ -38,7 +38,7 @@ def versions_for(environment: str, algorithm: str) -> dict[str, str]:
 def _version(package: str) -> str:
     try:
         return version(package)
-    except PackageNotFoundError:  # An extra: what needs it says so.
+    except PackageNotFoundError:  # An extra: agents that need it say so.
         return "none"
 
 

@@ -40,7 +40,7 @@ def _parsed(text: str) -> dict[str, dict[str, dict[str, Any]]]:
 def preset(env_id: str, algorithm: str, name: str | Path = "ours") -> dict[str, Any]:
     """Return the preset of an algorithm in an environment.
 
-    An environment without one gets what stands under `any`, the general settings.
+    An environment without one gets the general settings, which stand under `any`.
 
     Args:
         env_id: The environment's id.
@@ -132,7 +132,7 @@ def algorithm_name(algorithm_class: type[Any]) -> str:
 
 
 def save_preset(path: Path, env_id: str, algorithm: str, entry: dict[str, Any]) -> None:
-    """Put one preset into a file, beside those that it holds."""
+    """Add one preset to a file."""
     presets = deepcopy(load_presets(path)) if path.exists() else {}
     presets.setdefault(env_id, {})[algorithm] = entry
     lines = ["# Presets by environment and algorithm, written by `sas-study search`.\n"]

@@ -18,9 +18,9 @@ OPTIONAL = "mask", "greedy"
 class Evaluation:
     """How a run is evaluated, while it learns and at the end.
 
-    Where the task is tabular and the policy says what it does in every state, both are
-    exact, and no episode is played. Else the learning curve of every run is played with
-    the same action sets, and each final score with episodes of its own.
+    Where the task is tabular and the policy tells its probabilities, both evaluations
+    are exact, and no episode is played. Elsewhere the learning curves of all runs are
+    played with the same action sets, and each final score has episodes of its own.
 
     Args:
         num_points: Number of evaluations after the one before learning.
@@ -108,6 +108,6 @@ class Run:
 
 
 def digest(content: Any) -> str:
-    """Return a hash of what JSON can hold."""
+    """Return a hash of anything that JSON can hold."""
     text = json.dumps(content, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:16]

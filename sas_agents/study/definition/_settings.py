@@ -1,4 +1,4 @@
-"""What a study consists of, each part checked, and the runs that it asks for."""
+"""The parts of a study, each of them checked, and its runs."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
@@ -32,8 +32,8 @@ class EnvironmentSettings:
         id: Its id; `"module:Id-v0"` imports the module that registers it. Or
             `"module:name"` for a class or function that returns an environment or a
             task.
-        availabilities: Each is run. By default none: the environment is as it is made,
-            with the masks that it has. An environment that has no such argument gets
+        availabilities: Each is run. By default none: the environment keeps its own
+            arguments and masks. An environment that has no such argument gets
             `StochasticActionSets` around it, whose sets lie inside its own mask.
         num_steps: Steps to learn from, if not the study's.
         policy: Policy of all algorithms that do not name one of their own.
@@ -71,7 +71,7 @@ class AlgorithmSettings:
     """An `[[algorithm]]` of a study.
 
     Args:
-        name: What tables and figures call it.
+        name: Its name in tables and figures.
         algorithm: Its entry in the table of algorithms, if not `name`; or an algorithm
             of your own, `"module:name"` (the key `class` in a file). It is a class as
             Stable-Baselines3 has them, or a function
@@ -143,12 +143,12 @@ class SearchSettings:
 
     Args:
         num_trials: Settings to try, for each algorithm and environment.
-        num_seeds: Seeds of each setting; they differ from those of the runs.
+        num_seeds: Seeds of each setting; no run of the study has them.
         first_seed: The first of them.
         num_finalists: How many of the best settings are played again in the end,
-            beside those that the search started from.
+            with the settings that the search started from.
         num_final_seeds: Seeds of that, which follow; their mean decides. With 0 the
-            best of the settings tried is taken as it is.
+            best of the settings tried is taken without more play.
         availability: Where to search.
         objective: `"final"`, the last evaluation, or `"area"`, the mean of the curve.
     """
@@ -176,7 +176,7 @@ class SearchSettings:
 
 
 class Labelled(NamedTuple):
-    """A run and what its study calls its algorithm."""
+    """A run and the name of its algorithm in the study."""
 
     label: str
     run: Run
@@ -189,7 +189,7 @@ class Study:
     Args:
         environments: See `EnvironmentSettings`.
         algorithms: See `AlgorithmSettings`.
-        description: What the study is for.
+        description: The purpose of the study.
         num_steps: Steps to learn from, of all environments in parallel together.
         num_envs: Environments in parallel.
         num_seeds: Number of seeds.
@@ -276,7 +276,7 @@ class Study:
         availabilities: list[float] | None = None,
         num_seeds: int | None = None,
     ) -> "Study":
-        """Return a part of the study; whatever is `None` stays whole."""
+        """Return a part of the study; a `None` leaves all of it."""
         ids = [entry.id for entry in self.environments]
         names = [entry.name for entry in self.algorithms]
         check_names("environment", environments or [], ids)

@@ -173,5 +173,5 @@ def _softmax_probs(
 
 
 def has_memory(model: Any) -> bool:
-    """Return whether a model's policy remembers what it saw."""
+    """Return whether a model's policy has a memory."""
     return hasattr(getattr(model, "policy", None), "lstm_actor")

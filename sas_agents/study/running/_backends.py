@@ -10,7 +10,7 @@ from concurrent.futures.process import BrokenProcessPool
 from typing import Any, Literal, NamedTuple, TypeVar
 
 Item = TypeVar("Item")
-# What says how many threads a process uses, whichever library counts in it.
+# Variables that limit the threads of a process, one per library.
 THREADS = "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"
 # A worker that dies this often with the same run dies of it.
 MAX_RETRIES = 3
@@ -38,7 +38,7 @@ class Backend(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What became of a call: its answer, or the error that it raised."""
+    """The outcome of a call: its answer, or the error that it raised."""
 
     item: Any
     answer: Any = None
@@ -57,7 +57,7 @@ def run_locally(
     process that is killed takes nothing with it but its own item, which is tried again.
 
     Args:
-        function: What to call; it must be importable.
+        function: The function; it must be importable.
         items: Its arguments.
         num_jobs: Number of processes.
         max_retries: How often an item is tried again whose worker was killed.
@@ -112,7 +112,7 @@ class _Workers:
                     if self._closing.is_set():
                         break
                     executor = self._start()
-                except Exception as error:  # The caller decides what a failure means.
+                except Exception as error:  # The caller decides about failures.
                     return Outcome(item, error=error)
         finally:
             self._idle.put(executor)
@@ -149,7 +149,7 @@ def run_on_ray(
     Plain tasks: Ray itself runs them again when a worker or a node dies.
 
     Args:
-        function: What to call.
+        function: The function.
         items: Its arguments.
         address: The cluster's address, `"auto"` for the one that this machine is part
             of, or `None` to start one here.
@@ -171,7 +171,7 @@ def run_on_ray(
             item = waiting.pop(ready)
             try:
                 outcome = Outcome(item, ray.get(ready))
-            except Exception as error:  # The caller decides what a failure means.
+            except Exception as error:  # The caller decides about failures.
                 outcome = Outcome(item, error=error)
             yield outcome
     finally:

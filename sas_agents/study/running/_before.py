@@ -1,4 +1,4 @@
-"""What is checked once, before hours of work."""
+"""Checks that come once, before hours of work."""
 
 import json
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ def check_environments(runs: Sequence[Run]) -> None:
     for run in {_variant(run): run for run in runs}.values():
         try:
             _check_environment(make_problem(run.environment, run.environment_arguments))
-        except Exception as error:  # Whatever an environment raises.
+        except Exception as error:  # An environment may raise anything.
             raise ValueError(
                 f"cannot make {run.environment} with {run.environment_arguments}: "
                 f"{error}"
@@ -50,7 +50,7 @@ def check_models(runs: Sequence[Run]) -> None:
                 check_predict(run.entry, model)
                 if hasattr(model, "get_env"):
                     model.get_env().close()
-        except Exception as error:  # Whatever an algorithm raises.
+        except Exception as error:  # An algorithm may raise anything.
             raise ValueError(
                 f"cannot make {run.algorithm} for {run.environment} with the policy "
                 f"{run.policy!r} and {run.arguments}: {_first_line(error)}"

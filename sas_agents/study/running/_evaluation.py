@@ -1,4 +1,4 @@
-"""What a trained policy is worth: exactly where possible, else by playing episodes."""
+"""Scores of trained policies: exact where possible, else from episodes."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,4 +1,4 @@
-"""Running what is left of a study, and writing what it leaves."""
+"""Run the unfinished runs of a study, and write their results."""
 
 import json
 import traceback
@@ -25,7 +25,7 @@ from sas_agents.study.storage._store import (
 
 @dataclass
 class Report:
-    """What became of the runs of a study."""
+    """The outcome of a study."""
 
     num_kept: int
     """Runs that had their result already."""
@@ -33,7 +33,7 @@ class Report:
     failed: dict[str, Path] = field(default_factory=dict)
     """By key of a run that raised an error: the file with its traceback."""
     first_error: str = ""
-    """What the first failed run raised, in one line."""
+    """Error of the first failed run, in one line."""
 
 
 def run_study(
@@ -45,7 +45,7 @@ def run_study(
     progress: bool = True,
     done: frozenset[str] = frozenset(),
 ) -> Report:
-    """Run whatever has no result yet, and write one file per run.
+    """Run every run without a result, and write one file per run.
 
     A run that raises an error leaves its traceback and does not stop the others; the
     first error is printed at once.
@@ -60,7 +60,7 @@ def run_study(
 
     Raises:
         ValueError: If an environment or an algorithm cannot be made with its arguments.
-        StorageError: If a result cannot be written; those written are whole.
+        StorageError: If a result cannot be written; results written before are whole.
     """
     from tqdm import tqdm
 
@@ -133,7 +133,7 @@ def unfinished(
 
 
 def write_failure(folder: Path, run: Run, error: BaseException) -> Path:
-    """Write what a run was and how it failed."""
+    """Write the definition of a failed run and its traceback."""
     path = failure_path(folder, run.key)
     definition = json.dumps(run.to_dict(), indent=1)
     write_text(path, definition + "\n" + "".join(traceback.format_exception(error)))
@@ -141,7 +141,7 @@ def write_failure(folder: Path, run: Run, error: BaseException) -> Path:
 
 
 def remove_leftovers(folder: Path) -> None:
-    """Remove what a killed process left half-written, where the result exists now."""
+    """Remove half-written files of killed processes, where the result exists now."""
     for path in result_files(folder):
         for leftover in folder.glob(f".{path.name}.*.tmp"):
             leftover.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""What returns are measured by: random play, the best simple rule, the optimum."""
+"""References of returns: random play, the best simple rule, the optimum."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -37,7 +37,7 @@ def _references(environment: str, arguments: str) -> Reference:
 
 
 def _known(of: Callable[[Any], float], env: Any) -> float | None:
-    """Return what the planner says of an environment, or `None` if it does not know."""
+    """Return the planner's answer for an environment, or `None` if it has none."""
     try:
         return of(env)
     except ValueError:

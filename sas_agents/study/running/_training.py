@@ -35,7 +35,7 @@ def execute(run: Run, report: Report | None = None) -> Result:
     machine.
 
     Args:
-        run: What to run.
+        run: The run.
         report: Called with the step and the score of each evaluation; it may raise to
             stop the run. The score is the mean return where no optimum is known.
     """
@@ -123,7 +123,7 @@ class _LearningCurve:
     Args:
         run: The run.
         evaluator: Evaluates its policies.
-        reference: What random play and the optimum are worth.
+        reference: Mean returns of random play, of the best rule and of the optimum.
         report: Called with each step and score.
     """
 
@@ -151,7 +151,7 @@ class _LearningCurve:
 
         Args:
             step: Steps taken so far, in all environments together.
-            policy: The policy as it is now.
+            policy: The present policy.
         """
         if step > 0 and not self.columns["step"]:
             self._add(None)  # Nobody has shown an untrained policy.
@@ -162,7 +162,7 @@ class _LearningCurve:
                 self._tell(self.steps[len(self.columns["step"]) - 1], mean)
 
     def finish(self, policy: Any) -> dict[str, Score]:
-        """Evaluate what is left of the curve, and the final policy."""
+        """Evaluate the rest of the curve, and the final policy."""
         self.watch(self.run.num_steps, policy)
         final: dict[str, Score] = self._timed(self.evaluator.at_the_end, policy)
         self._tell(self.run.num_steps, final[own_way(final)].mean_return)

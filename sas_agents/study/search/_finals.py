@@ -28,7 +28,7 @@ class FinalJob(NamedTuple):
 
 
 def finals_to_play(todo: list[Search]) -> list[FinalJob]:
-    """Return what the storage does not hold yet."""
+    """Return the final jobs without a score in the storage."""
     return [
         job
         for search in todo
@@ -52,7 +52,7 @@ def run_final(job: FinalJob) -> None:
 
 
 def write_best(search: Search, output: Path) -> str:
-    """Write the chosen settings of a search into a preset file; say what they are."""
+    """Write the chosen settings of a search into a preset file; describe them."""
     run = search.run
     trial, comparison = chosen_trial(search)
     seeds = search.final_seeds or search.seeds
@@ -99,7 +99,7 @@ def chosen_trial(search: Search) -> "tuple[optuna.trial.FrozenTrial, str]":
 
 
 def final_scores(search: Search, trial: "optuna.trial.FrozenTrial") -> list[float]:
-    """Return the scores that decide: those of the final seeds, if there are any.
+    """Return the scores that decide: on the final seeds, if there are any.
 
     A finalist that did not come through all of them is behind all that did.
     """

@@ -1,8 +1,8 @@
 """Searching for settings with Optuna, by any number of processes on one storage.
 
 A search starts with the settings that the study has, tries others, and lets the best of
-them and the first ones play again on seeds that none has seen: so what it returns is
-not worse than what it started from, nor is it only the luckiest of many.
+them and the first ones play again on seeds that none has seen. So the result is not
+worse than the start, nor is it only the luckiest of many.
 """
 
 from collections.abc import Callable
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 # Added to the seed of a study's evaluations: settings are chosen on other episodes than
-# those on which they are reported.
+# the reported ones.
 EVALUATION_SEED = 1_000_000_000
 
 
@@ -76,8 +76,8 @@ def run_search(
 
     Args:
         todo: The searches.
-        num_trials: Trials of each, those that the storage holds included.
-        output: The preset file, which keeps what it holds of other searches.
+        num_trials: Trials of each, counting the trials in the storage.
+        output: The preset file, which keeps the presets of other searches.
         backend: Where to run; all cores of this machine by default.
         progress: Whether to show a progress bar.
 
@@ -105,7 +105,7 @@ def _map(
     unit: str,
     progress: bool,
 ) -> list[str]:
-    """Work jobs off, each of which begins with its search; return what failed."""
+    """Work jobs off, each of which begins with its search; return the failures."""
     from tqdm import tqdm
 
     messages = []
@@ -124,11 +124,11 @@ class TrialJob(NamedTuple):
     search: Search
     num_trials: int
     is_start: bool = False
-    """Whether to try what the search starts from: nothing is sampled or pruned."""
+    """Whether to try the settings at the start: nothing is sampled or pruned."""
 
 
 def _trials(todo: list[Search], num_trials: int) -> list[TrialJob]:
-    """Return what is missing, interleaved: if interrupted, there is some of each."""
+    """Return the missing trials, in turn, so that an interruption leaves some of each."""
     jobs = [TrialJob(search, num_trials, True) for search in todo]
     jobs = [job for job in jobs if not job.search.has_start()]
     starts = [max(search.num_finished(), 1) for search in todo]
@@ -160,8 +160,8 @@ def objective(trial: "optuna.Trial", search: Search, is_start: bool = False) -> 
     import optuna
 
     if search.sampler == "random":
-        # The trial's number, which the storage gives out, says what is tried: processes
-        # and continued searches never repeat each other, and a search can be repeated.
+        # The trial's number, from the storage, decides the settings: processes and
+        # continued searches never repeat each other, and a search can be repeated.
         trial.study.sampler = optuna.samplers.RandomSampler(seed=trial.number)
     ranges = {} if is_start else search.ranges
     sampled = {name: suggest(trial, name, ranges[name]) for name in ranges}

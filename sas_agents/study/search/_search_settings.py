@@ -1,4 +1,4 @@
-"""What a search is: settings to be tried, the storage of their scores, one score."""
+"""A search: settings to be tried, the storage of their scores, one score."""
 
 import warnings
 from collections.abc import Callable
@@ -24,14 +24,14 @@ class Search:
 
     Args:
         label: The algorithm's name in its study.
-        run: What to run; its arguments get what is sampled.
+        run: The run whose arguments are replaced by sampled ones.
         ranges: The search ranges, see `AlgorithmSettings.search`.
         seeds: Seeds of each trial.
         objective: `"final"` or `"area"`.
         storage: A file, which processes and machines may share, or a database's URL.
         sampler: How settings are chosen.
         pruner: Whether bad trials end early, by successive halving.
-        num_finalists: How many of the best play again, beside the first settings.
+        num_finalists: How many of the best play again, with the first settings.
         final_seeds: Seeds of that, which decides.
     """
 
@@ -109,7 +109,7 @@ def _tpe_sampler() -> "optuna.samplers.TPESampler":
         return optuna.samplers.TPESampler(
             multivariate=True,
             group=True,  # The first trial has no parameters.
-            constant_liar=True,  # Others sample at the same time: not what they try.
+            constant_liar=True,  # Others sample at the same time.
         )
 
 
@@ -134,7 +134,7 @@ def _database(url: str) -> Any:
 
     try:
         return optuna.storages.get_storage(url)
-    except Exception as error:  # Whatever SQLAlchemy and its drivers raise.
+    except Exception as error:  # SQLAlchemy and its drivers.
         lines = str(error).splitlines() or [type(error).__name__]
         raise ValueError(f"cannot open the storage {url}: {lines[0]}") from error
 
@@ -145,7 +145,7 @@ def score_of(
     seed: int,
     report: Callable[[int, float], None] | None = None,
 ) -> float:
-    """Run one seed with sampled settings; return what the search maximises."""
+    """Run one seed with sampled settings; return the objective of the search."""
     curve: list[float] = []
 
     def watch(step: int, score: float) -> None:

@@ -1,4 +1,4 @@
-"""What a result file holds, and how a damaged one is found."""
+"""The format of a result file, and the checks that find a damaged one."""
 
 import math
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ from sas_agents.study.definition._algorithms import ALGORITHMS
 from sas_agents.study.definition._runs import Run
 
 Result = dict[str, Any]
-"""What a run leaves, as it stands in its file; see `execute`."""
+"""The result of a run, in the form of its file; see `execute`."""
 
 FORMAT = 2
 COLUMNS = "step", "mean_return", "standard_error", "num_episodes"
@@ -18,7 +18,7 @@ WAYS = "sampled", "greedy"
 
 
 class CorruptResultError(ValueError):
-    """A result file that is not what `write_result` wrote."""
+    """A result file that `write_result` did not write."""
 
 
 def own_way(final: Mapping[str, Any]) -> str:
@@ -27,7 +27,7 @@ def own_way(final: Mapping[str, Any]) -> str:
 
 
 def checked(result: Any) -> Result:
-    """Return a result in today's format, or say what is wrong with it.
+    """Return a result in today's format, or name its damage.
 
     Raises:
         CorruptResultError: If something is missing, of a wrong type, or not the run
@@ -43,7 +43,7 @@ def checked(result: Any) -> Result:
     except ValueError as error:
         raise CorruptResultError(f"its run is damaged: {error}") from error
     if run.key != result["key"]:
-        raise CorruptResultError("its run is not that of its key: it was edited")
+        raise CorruptResultError("its key belongs to another run: it was edited")
     for name in ("random", "optimal"):
         _check_number(name, result.get(name, "nothing"), optional=True)
     _check_number("rule", result.get("rule"), optional=True)

@@ -89,5 +89,5 @@ def is_finished(folder: Path, run: Run) -> bool:
 
 
 def finished_settings(folder: Path) -> set[str]:
-    """Return the settings that have a result, made with whatever versions."""
+    """Return the settings that have a result, made with any versions."""
     return {Run.from_dict(result["run"]).setting for result in read_folder(folder)}

@@ -47,7 +47,7 @@ def collect(
 ) -> "pd.DataFrame":
     """Read all results at once.
 
-    The table has a row per evaluation of a run: those of its learning curve
+    The table has a row per evaluation of a run: the points of its learning curve
     (`evaluation` is "curve"), and its final scores ("final"), one for each way in which
     the policy acts (`acting` is "sampled" or "greedy"). The same run counts once,
     however many of the sources have it.
@@ -55,7 +55,7 @@ def collect(
     Args:
         source: A folder, a CSV file that `sas-study table --csv` wrote, or several.
         runs: The runs of a study, to keep its results only, under its labels. A result
-            counts for a run that trains in the same way, whatever the versions and the
+            counts for a run that trains in the same way, with any versions and any
             evaluation; of several the newest counts.
 
     Raises:
@@ -189,7 +189,7 @@ def _check_numbers(frame: "pd.DataFrame", path: Path) -> None:
 
 
 def _with_true_keys(frame: "pd.DataFrame", path: Path) -> "pd.DataFrame":
-    """Drop rows whose key is not that of their run, with a warning."""
+    """Drop rows whose key belongs to another run, with a warning."""
     wrong = {
         text: key
         for key, text in set(zip(frame.key, frame.run, strict=True))
@@ -197,7 +197,7 @@ def _with_true_keys(frame: "pd.DataFrame", path: Path) -> "pd.DataFrame":
     }
     if wrong:
         warnings.warn(
-            f"{path}: {len(wrong)} runs are not those of their keys, such as "
+            f"{path}: {len(wrong)} runs contradict their keys, such as "
             f"{next(iter(wrong.values()))!r}: they were edited, and are left out",
             stacklevel=2,
         )

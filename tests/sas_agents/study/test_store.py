@@ -155,7 +155,7 @@ def test_edited_row_of_a_csv_is_left_out(
         "SAS/SanFrancisco-v0", "subprocess:getoutput"
     )
     frame.assign(run=bad.reindex(frame.index).fillna(frame.run)).to_csv(path)
-    with pytest.warns(UserWarning, match="1 runs are not those of their keys"):
+    with pytest.warns(UserWarning, match="1 runs contradict their keys"):
         assert set(collect(path).key) == set(frame.key) - {run.key}
     with (
         pytest.warns(UserWarning, match="edited"),
