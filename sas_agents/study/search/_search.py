@@ -128,7 +128,7 @@ class TrialJob(NamedTuple):
 
 
 def _trials(todo: list[Search], num_trials: int) -> list[TrialJob]:
-    """Return the missing trials, in turn, so that an interruption leaves some of each."""
+    """Return the missing trials in turn: an interruption leaves some of each."""
     jobs = [TrialJob(search, num_trials, True) for search in todo]
     jobs = [job for job in jobs if not job.search.has_start()]
     starts = [max(search.num_finished(), 1) for search in todo]

@@ -9,7 +9,7 @@ from helpers.agents import SHORT
 from stable_baselines3.common.evaluation import evaluate_policy
 
 from sas_agents import MaskedPPO, make_vec_env
-from sas_agents.masked._two_tower import standardized
+from sas_agents.models._rows import standardized
 from sas_gym import Recommender
 
 
