@@ -88,7 +88,7 @@ class SASNPG(PolicyGradientAlgorithm):
         _init_setup_model: Whether to build the networks at once.
     """
 
-    behaviour_version: ClassVar[int] = 2
+    behaviour_version: ClassVar[int] = 3
 
     def __init__(
         self,

@@ -76,7 +76,7 @@ class SASPG(PolicyGradientAlgorithm):
         _init_setup_model: Whether to build the networks at once.
     """
 
-    behaviour_version: ClassVar[int] = 2
+    behaviour_version: ClassVar[int] = 3
 
     def __init__(
         self,

@@ -105,7 +105,7 @@ class SASQ(MaskedExploration, DQN):
         normalize: Whether q is measured in units of the targets' size.
     """
 
-    behaviour_version: ClassVar[int] = 2
+    behaviour_version: ClassVar[int] = 3
     policy_aliases: ClassVar[dict[str, type[BasePolicy]]] = {
         "LinearPolicy": LinearQPolicy,
         "MlpPolicy": SASQPolicy,
