@@ -25,6 +25,14 @@ image, `"MultiInputPolicy"` for a dict; with a memory `"MlpLstmPolicy"` and so o
 MaskedA2C and MaskedTRPO. Where the table says no, `sas_gym.FlattenActions` numbers the
 combinations of MultiDiscrete and MultiBinary actions.
 
+With one row of features per action in the observation, under the key `action_features`
+or the keys of `policy_kwargs={"action_keys": [...]}`, one network scores every action
+by its row, in SASPG, SASNPG, SASQ, MaskedPPO, MaskedA2C and MaskedTRPO; features that
+never change go into `policy_kwargs={"action_features": array}`.
+`sas_gym.ActionFeatures` adds rows to any environment. Networks of SASPG, SASNPG and
+SASQ normalise the numbers of observations by running statistics; for the masked ones
+there is Stable-Baselines3's `VecNormalize`.
+
 All take vector environments: those of `make_vec_env`, `DummyVecEnv`, `SubprocVecEnv`,
 with `VecNormalize(norm_obs_keys=...)` and `VecFrameStack` below the masks. Agents and
 the environments of callbacks such as `EvalCallback` take the mask from

@@ -4,6 +4,7 @@ Importing the package registers its ids with Gymnasium.
 """
 
 from sas_gym import action_sets, masks, rules
+from sas_gym._action_features import ActionFeatures
 from sas_gym._catalogue import Catalogue, CatalogueRow, catalogue
 from sas_gym._evaluation import RandomPolicy, episode_returns
 from sas_gym._flatten_actions import FlattenActions
@@ -24,6 +25,7 @@ __version__ = "0.1.0"
 __all__ = [
     "SPECS",
     "TAGS",
+    "ActionFeatures",
     "BayArea",
     "Catalogue",
     "CatalogueRow",

@@ -19,7 +19,7 @@ LAYERS = {
         ["rendering"],
         ["envs"],
         ["_wrappers", "_evaluation"],
-        ["_flatten_actions", "rules"],
+        ["_action_features", "_flatten_actions", "rules"],
         ["checking", "_registration", "planning"],
         ["_catalogue"],
     ],

@@ -116,13 +116,20 @@ class Normalizer(nn.Module):
         ]
 
     def get_extra_state(self) -> th.Tensor:
-        """Return the statistics, bit by bit: not every device has double precision."""
-        numbers = np.concatenate([[self._count], self._mean, self._variance])
-        return th.from_numpy(numbers).view(th.int64)
+        """Return the statistics as sums of three numbers in single precision.
+
+        They are exact so, on devices without double precision, too.
+        """
+        rest = np.concatenate([[self._count], self._mean, self._variance])
+        parts = np.empty((3, len(rest)), np.float32)
+        for part in parts:
+            part[:] = rest
+            rest = rest - part
+        return th.from_numpy(parts)
 
     def set_extra_state(self, state: th.Tensor) -> None:
         """Take over statistics that `get_extra_state` returned."""
-        numbers = state.cpu().contiguous().view(th.float64).numpy().copy()
+        numbers = state.cpu().double().sum(dim=0).numpy()
         self._count = int(numbers[0])
         self._mean, self._variance = np.split(numbers[1:], 2)
         self._set_factors()
