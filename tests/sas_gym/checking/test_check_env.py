@@ -147,6 +147,12 @@ class OnlyHasMethod(Sound):
         return np.int64(self.place), {}
 
 
+class OnlyMethodDrawsOnRead(OnlyHasMethod):
+    def action_masks(self):
+        self.mask = self.draw_mask()
+        return self.mask.astype(bool)
+
+
 class MaskIsABox(Sound):
     observation_space = gym.spaces.Dict(
         observation=gym.spaces.Discrete(5),
@@ -180,6 +186,7 @@ def test_sound_environment_passes(env_class):
     ("env_class", "message"),
     [
         (DrawsOnRead, r"(differ|two different sets).*: draw the set once"),
+        (OnlyMethodDrawsOnRead, "read twice .* gives two different sets: draw the set"),
         (OffersNothing, "offers no action: draw the set again"),
         (
             ReturnsTwoSets,
