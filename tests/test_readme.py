@@ -46,6 +46,20 @@ def test_named_paths_exist(page):
         assert (ROOT / path).exists(), path
 
 
+def test_named_tests_exist():
+    """Every test of ours in the table of the peers' tests."""
+    files = [*(ROOT / "tests").rglob("test_*.py")]
+    found = {
+        name
+        for path in files
+        for name in re.findall(r"^def (test_\w+)", path.read_text(), re.MULTILINE)
+    }
+    rows = re.findall(r"^\|.*\|(.*)\|$", (ROOT / "docs/peers.md").read_text(), re.M)
+    named = {name for cell in rows for name in re.findall(r"`(test_\w+)`", cell)}
+    assert len(named) > 80
+    assert named <= found, named - found
+
+
 def test_extra_for_everything_has_every_package():
     """`[all]` installs what each extra for users installs, and the README names it."""
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"][

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from io import BufferedIOBase
 from pathlib import Path
+from pickle import UnpicklingError
 from typing import Any, ClassVar, Self
 
 import gymnasium as gym
@@ -197,12 +198,19 @@ class MaskedAlgorithm(BaseAlgorithm):
             **kwargs: Attributes that replace saved ones, such as `seed`.
 
         Raises:
-            ValueError: If the file is damaged, or another agent saved it.
+            ValueError: If the file is damaged, or another agent saved it, or a value
+                cannot be unpickled.
         """
         objects = check_origin(cls, path) | (custom_objects or {})
-        return super().load(
-            path, env, device, objects, print_system_info, force_reset, **kwargs
-        )
+        try:
+            return super().load(
+                path, env, device, objects, print_system_info, force_reset, **kwargs
+            )
+        except UnpicklingError as error:
+            raise ValueError(
+                f"a value in {path} cannot be unpickled ({error}): replace it by "
+                "custom_objects={name: value}, or save the model again"
+            ) from error
 
     def set_parameters(
         self,

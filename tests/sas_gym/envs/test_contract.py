@@ -1,6 +1,7 @@
 """The contract that every registered environment keeps."""
 
 import copy
+import pickle
 from typing import Any
 
 import gymnasium as gym
@@ -102,10 +103,13 @@ def test_seed_replays_vector_env(env_id):
 
 
 @every_id
-def test_deepcopy_continues_alike(env_id):
+@pytest.mark.parametrize(
+    "copied", [copy.deepcopy, lambda env: pickle.loads(pickle.dumps(env))]
+)
+def test_copies_continue_alike(env_id, copied):
     env = gym.make(env_id)
     play(env, 20)
-    twin = copy.deepcopy(env)
+    twin = copied(env)
     for one, other in zip(play_on(env), play_on(twin), strict=True):
         assert data_equivalence(one, other, exact=True)
 
