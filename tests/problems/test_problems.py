@@ -117,7 +117,13 @@ def test_rule_reads_the_observation_and_not_the_state(env_id):
     assert (by_itself == by_the_other).all()
 
 
-@pytest.mark.parametrize("name", SMALL)
+SLOW = "wholesale", "haulage"
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(n, marks=pytest.mark.slow if n in SLOW else ()) for n in SMALL],
+)
 def test_rule_is_within_5_percent_of_the_optimum_of_a_small_instance(name):
     env, horizon = SMALL[name]
     model = enumerate_model(env, env.rule)
