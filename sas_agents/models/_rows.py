@@ -35,7 +35,7 @@ class RowLayout:
 
     keys: tuple[str, ...]
     sizes: tuple[int, ...]
-    static: Float[NDArray[Any], "A K"] | None
+    static: Float[NDArray[Any], "A F"] | None
 
     @property
     def num_features(self) -> int:
@@ -43,7 +43,7 @@ class RowLayout:
         static = 0 if self.static is None else self.static.shape[1]
         return sum(self.sizes) + static
 
-    def rows(self, obs: dict[str, Any]) -> Float[NDArray[Any], "B A K"]:
+    def rows(self, obs: dict[str, Any]) -> Float[NDArray[Any], "B A F"]:
         """Return the rows of observations; one sample if all rows are static."""
         parts = [
             obs[key].reshape(*obs[key].shape[:2], size).astype(np.float32, copy=False)
