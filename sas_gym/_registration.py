@@ -67,6 +67,17 @@ SPECS = (
         tags=("features",),
     ),
     TaskSpec(
+        "SAS/ShutTheBox-v0",
+        "sas_gym:ShutTheBox",
+        levels={
+            "one_die": {"one_die": True},
+            "score": {"objective": "score"},
+            "ten_tiles": {"num_tiles": 10},
+            "twelve_tiles": {"num_tiles": 12},
+        },
+        tags=("exact optimum", "correlated"),
+    ),
+    TaskSpec(
         "SAS/ThetaTwoTheta-v0",
         "sas_gym:ThetaTwoTheta",
         10,

@@ -105,7 +105,7 @@ def listed_best_probs(
     preferences: Float[Floats, "S A"],
     possible: Bool[Mask, "S A"],
 ) -> Float[Floats, "S A"]:
-    """Go down the ranking with all sets at once, crossing off those that are served.
+    """Take the most preferred action of each listed set.
 
     Args:
         masks: The sets, those of every state or the same for all.
@@ -113,13 +113,16 @@ def listed_best_probs(
         preferences: Ranks of the actions of each state: the largest is taken first.
         possible: Actions that each state has.
     """
-    rows = np.arange(len(preferences))
-    left, probs = weights.copy(), np.zeros_like(preferences)
-    for action in rank(preferences).T:
-        offered = masks[rows % len(masks), :, action]
-        offered &= possible[rows, action][:, None]
-        probs[rows, action] = np.where(offered, left, 0.0).sum(axis=1)
-        left[offered] = 0.0
+    num_states, num_actions = preferences.shape
+    place = np.empty((num_states, num_actions), dtype=np.int16)
+    np.put_along_axis(place, rank(preferences), np.arange(num_actions)[None], axis=1)
+    place = np.where(possible, place, num_actions)[:, None]
+    place = np.where(masks, place, np.int16(num_actions))
+    best = place.argmin(axis=2)
+    is_empty = place.min(axis=2) == num_actions
+    probs = np.zeros(preferences.shape)
+    rows = np.arange(num_states)[:, None]
+    np.add.at(probs, (rows, best), np.where(is_empty, 0.0, weights))
     return normalized(probs)
 
 

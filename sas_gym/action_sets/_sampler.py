@@ -126,6 +126,12 @@ class ActionSetSampler:
             uniforms = self._remembered(uniforms, restarted)
         return self.action_sets.sets_from(uniforms, state, possible)
 
+    def uniforms(self) -> Float[Floats, "N U"]:
+        """Return the uniforms behind the current sets, once more."""
+        if self._has_memory:
+            return self._uniforms
+        return hashed_rows(self._counter + self._ahead[self._cursor], self._slots)
+
     def _hash_step(self, restarted: NDArray[np.intp] | None) -> Float[Floats, "B U"]:
         """Return the uniforms of the next step, and of the new episodes' first ones."""
         self._counter += _PER_STEP

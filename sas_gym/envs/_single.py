@@ -149,7 +149,8 @@ class SASEnv(PlainSpec, gym.Env[Observation, SupportsIndex]):
             return None
         from sas_gym.rendering import frame  # matplotlib loads on first use
 
-        return frame(self.task, self.state, self._batch.mask[0])
+        batch = self._batch
+        return frame(self.task, self.state, batch.mask[0], batch.story(0))
 
     def _checked(self, action: SupportsIndex) -> int:
         try:

@@ -259,8 +259,11 @@ class SASVectorEnv(PlainSpec, VectorEnv[Observation, ArrayLike, NDArray[Any]]):
             )
         from sas_gym.rendering import frame  # matplotlib loads on first use
 
-        pairs = zip(self._batch.state, self._batch.mask, strict=True)
-        return tuple(frame(self.task, state, mask) for state, mask in pairs)
+        batch = self._batch
+        return tuple(
+            frame(self.task, batch.state[env], batch.mask[env], batch.story(env))
+            for env in range(self.num_envs)
+        )
 
     def _checked(self, actions: ArrayLike) -> Ints:
         array = np.asarray(actions)

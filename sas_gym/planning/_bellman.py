@@ -104,10 +104,18 @@ def discounted_sums(
     if mdp.gamma == 1:
         check_ends(mdp, matrix, "under this policy")
     system = sparse.eye_array(mdp.num_states) - mdp.gamma * matrix
-    # Ordered as for a symmetric matrix: where one can go, one can mostly return.
-    factors = splu(system.tocsc(), permc_spec="MMD_AT_PLUS_A")
+    # Ordered as for a symmetric matrix: where one can go, one can mostly return. In
+    # games one cannot, and where every move lowers the state's number nothing fills up.
+    order = "NATURAL" if _lowers_the_number(matrix) else "MMD_AT_PLUS_A"
+    factors = splu(system.tocsc(), permc_spec=order)
     sums: Floats = factors.solve(zero_terminal(mdp, gains))
     return sums
+
+
+def _lowers_the_number(matrix: sparse.csr_array) -> bool:
+    """Return whether every transition leads to a state of a lower number."""
+    tail, head = matrix.nonzero()
+    return bool((head < tail).all())
 
 
 def policy_transitions(

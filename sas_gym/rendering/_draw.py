@@ -53,6 +53,25 @@ def draw(task: Task, ax: "Axes", state: Any, mask: Mask) -> None:
 
 
 @singledispatch
+def draw_outcome(
+    task: Task,  # for the functions that are registered
+    ax: "Axes",
+    state: Any,
+    outcome: int,
+) -> None:
+    """Draw the outcome that decided the action set, such as dice; by default nothing.
+
+    It is called where the action sets are `Outcomes`.
+
+    Args:
+        task: The task.
+        ax: Where to draw.
+        state: The state of one environment.
+        outcome: Number of the outcome.
+    """
+
+
+@singledispatch
 def draw_background(
     task: Task,  # noqa: ARG001  # for the functions that are registered
     ax: "Axes",

@@ -79,6 +79,46 @@ class TabularSASMDP(Task):
         self.horizon = _checked_horizon(horizon)
         self.observation_space = gym.spaces.Discrete(self.num_states)
 
+    @classmethod
+    def from_moves(
+        cls,
+        task: Task,
+        possible: Bool[Mask, "S A"],
+        terminal_states: Sequence[int] | NDArray[Any],
+        **options: Any,
+    ) -> "TabularSASMDP":
+        """Return the arrays of a task whose moves draw nothing, as in a board game.
+
+        Args:
+            task: A task whose states are their numbers.
+            possible: Actions that each state has.
+            terminal_states: States in which an episode is over. Moves that end an
+                episode elsewhere lead to the first of these.
+            **options: The rest goes to the constructor; by default an episode starts
+                where `task.reset` starts it.
+        """
+        state, action = np.nonzero(possible)
+        rng = np.random.default_rng(0)  # the moves draw nothing
+        next_state, moved, ended = task.transition(state, action, rng)
+        next_state = np.where(ended, terminal_states[0], next_state)
+        num_states, num_actions = possible.shape
+        row = state * num_actions + action
+        reward = np.zeros(possible.shape)
+        reward[state, action] = moved
+        start = np.zeros(num_states)
+        start[task.reset(1, rng)] = 1.0
+        return cls(
+            sparse.csr_array(
+                (np.ones(len(row)), (row, next_state)),
+                shape=(possible.size, num_states),
+            ),
+            reward,
+            task.action_sets,
+            terminal_states=terminal_states,
+            task=task,
+            **{"initial_distribution": start, **options},
+        )
+
     def replace(self, **changes: Any) -> "TabularSASMDP":
         """Return a copy with some of the constructor's arguments changed."""
         checks: dict[str, Callable[[Any], Any]] = {
