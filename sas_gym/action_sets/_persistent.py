@@ -249,11 +249,9 @@ class Markov(ActionSets):
 
     def listed(self) -> OutcomeList:
         """Return every combination of things that work, and the chain of each thing."""
-        listed = self.things.listed()
-        chains = [
-            np.array([[1 - on, on], [off, 1 - off]])
-            for on, off in zip(self.turn_on, self.turn_off, strict=True)
-        ]
+        listed, uncertain = self.things.listed(), self.things.uncertain
+        rates = zip(self.turn_on[uncertain], self.turn_off[uncertain], strict=True)
+        chains = [np.array([[1 - on, on], [off, 1 - off]]) for on, off in rates]
         return OutcomeList(listed.probabilities, chains)
 
     def sets_of(

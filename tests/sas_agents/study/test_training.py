@@ -35,7 +35,7 @@ def run(tiny: Study) -> Run:
     ("env_id", "arguments"),
     [
         (MAP, {"availability": 0.5}),
-        (MAP, {"action_sets": {"Markov": [0.1, 0.05]}}),
+        (MAP, {"wait_cost": 0.1, "action_sets": {"Markov": [0.1, 0.05]}}),
     ],
 )
 def test_every_algorithm_runs(
@@ -92,7 +92,8 @@ def test_references_are_those_of_the_planner_or_played() -> None:
     assert reference["random"] == pytest.approx(0.341, abs=1e-3)
     played = played_at_random(make_problem(MAP, {"availability": 0.2}), 20_000)
     assert played == pytest.approx(0.341, abs=0.15)
-    markov = reference_returns(MAP, {"action_sets": {"Markov": [0.1, 0.05]}})
+    lasting = {"wait_cost": 0.1, "action_sets": {"Markov": [0.1, 0.05]}}
+    markov = reference_returns(MAP, lasting)
     assert markov["optimal"] is markov["rule"] is None
     assert markov["random"] is not None
     assert normalized(1.0, markov) is None
