@@ -89,6 +89,12 @@ class SASEnv(PlainSpec, gym.Env[Observation, SupportsIndex]):
         self.observation_space = self._batch.observation_space
         self.action_space = self._batch.action_space
         self.render_mode = render_mode
+        self._settings = {
+            "action_sets": None if self.task.rules_decide else self.action_sets,
+            "mask_in_observation": mask_in_observation,
+            "on_unavailable": on_unavailable,
+            "unavailable_penalty": unavailable_penalty,
+        }
         self._num_actions = self.task.num_actions
         self._playing = False
 
@@ -129,6 +135,11 @@ class SASEnv(PlainSpec, gym.Env[Observation, SupportsIndex]):
         self._playing = not ended
         observation, info = self._observe()
         return observation, float(reward[0]), ended, False, info
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Arguments with which a `SASVectorEnv` of the task plays alike."""
+        return dict(self._settings)
 
     def action_masks(self) -> Mask:
         """Return which actions are available now. Reading draws nothing."""

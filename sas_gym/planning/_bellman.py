@@ -13,6 +13,7 @@ from sas_gym.action_sets._base import some
 from sas_gym.planning._policies import DecisionListPolicy
 from sas_gym.tasks._routing import can_reach
 from sas_gym.tasks._tabular import TabularSASMDP
+from sas_gym.tasks._task import Task
 
 
 @dataclass(frozen=True)
@@ -31,11 +32,15 @@ class Solution:
     """Mean value of the start."""
     possible_actions: Bool[Mask, "S A"]
     """Actions that each state has."""
+    task: Task | None = None
+    """The task, which names states and actions."""
 
     @property
     def policy(self) -> DecisionListPolicy:
         """The policy that takes the best available action."""
-        return DecisionListPolicy.from_preferences(self.q_values, self.possible_actions)
+        return DecisionListPolicy.from_preferences(
+            self.q_values, self.possible_actions, self.task
+        )
 
 
 def solution(
@@ -53,6 +58,7 @@ def solution(
         # With a horizon an episode starts at the first step.
         float(mdp.initial_distribution @ (values if values.ndim == 1 else values[0])),
         mdp.possible_actions,
+        mdp,
     )
 
 

@@ -65,7 +65,8 @@ def draw_shut_the_box_background(game: ShutTheBox, ax: "Axes") -> None:
 def draw_shut_the_box(game: ShutTheBox, ax: "Axes", state: int, mask: Mask) -> None:
     """Draw the tiles, and write the moves that are available."""
     _draw_tiles(ax, game, int(state) & game.all_open)
-    _write_moves(ax, [game.action_names[move] for move in np.flatnonzero(mask)])
+    names = game.action_names
+    _write_moves(ax, [names[move] for move in np.flatnonzero(mask).tolist()])
     write_summary(ax, f"{mask.sum()} of {mask.size} moves available")
 
 

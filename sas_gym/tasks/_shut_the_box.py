@@ -86,6 +86,7 @@ class ShutTheBox(Task):
     """
 
     behaviour_version: ClassVar[int] = 1
+    num_states: int
     always_ends = True
     rules_decide = True
 

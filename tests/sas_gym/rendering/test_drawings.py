@@ -222,14 +222,15 @@ def test_picture_tells_the_last_action_and_the_return():
 def test_dice_in_the_picture_are_the_dice_of_the_mask():
     """At any step and after any restart, in one environment and in many."""
     for num_envs in (1, 3, 500):
-        env = SASVectorEnv(ShutTheBox(), num_envs)
+        task = ShutTheBox()
+        env = SASVectorEnv(task, num_envs)
         _, infos = env.reset(seed=0)
         rng = np.random.default_rng(0)
         for _ in range(40):
             mask = infos["action_mask"]
             for i in range(min(num_envs, 3)):
                 story = env._batch.story(i)
-                shown = env.task.available(
+                shown = task.available(
                     env._batch.state[i : i + 1], np.array([story.outcome])
                 )
                 np.testing.assert_array_equal(shown[0], mask[i])
