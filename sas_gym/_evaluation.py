@@ -36,8 +36,8 @@ def episode_returns(
 ) -> Floats:
     """Play episodes and return their undiscounted returns, one entry per episode.
 
-    Every environment plays the same number of episodes to their end. Taking those that
-    end first instead would favour short ones.
+    Every environment plays the same number of episodes to their end. The episodes that
+    end first would be the short ones.
 
     Args:
         env: A vector environment that resets in the step that ends an episode

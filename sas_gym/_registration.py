@@ -101,8 +101,7 @@ def register(
         max_episode_steps: Number of steps after which an episode is truncated.
         levels: Arguments of the environment by the name that `level=` takes, such as
             `{"scarce": {"availability": 0.2}}`.
-        **kwargs: Default arguments of the environment: those of `SASEnv`, and those of
-            the task's class.
+        **kwargs: Default arguments of `SASEnv` and of the task's class.
     """
     named = {"levels": dict(levels)} if levels else {}
     gym.register(

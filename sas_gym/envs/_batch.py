@@ -193,7 +193,7 @@ class TaskBatch:
         Args:
             unavailable: Which of the actions are unavailable.
             action: The actions of some environments.
-            envs: Numbers of these environments.
+            envs: Numbers of the environments.
         """
         culprits = envs[unavailable]
         if not self.repairs:
@@ -283,7 +283,7 @@ class TaskBatch:
         return with_mask(observation, mask) if self.mask_in_observation else observation
 
     def _distribution_inputs(self, state: States) -> tuple[States, Mask | None]:
-        """Return what the distribution of the action sets may depend on."""
+        """Return the states, and the possible actions where sets need them."""
         within = self._draws_within_possible
         return state, self.task.possible(state) if within else None
 

@@ -71,7 +71,7 @@ def check_every_state_has_a_set(task: Task, action_sets: ActionSets) -> None:
 
 
 def check_dynamics(task: Task, action_sets: ActionSets) -> None:
-    """Raise an error if a method returns what an environment cannot use."""
+    """Raise an error if a method returns something that no environment can use."""
     name, rng = type(task).__name__, np.random.default_rng(0)
     state = task.reset(_NUM_ENVS, rng)
     _check_rows(f"{name}.reset()", state)

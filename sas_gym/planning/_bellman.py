@@ -18,7 +18,7 @@ from sas_gym.tasks._task import Task
 
 @dataclass(frozen=True)
 class Solution:
-    """What a planner finds.
+    """The values and the policy that a planner finds.
 
     With a horizon T the values and action values have one more axis in front, the step:
     T + 1 rows of values (the last is 0) and T of action values.
@@ -96,12 +96,12 @@ def discounted_sums(
     action_probs: Float[Floats, "S A"],
     gains: Float[Floats, "S *K"],
 ) -> Float[Floats, "S *K"]:
-    """Sum up what is gained in each state visited from now on, discounted.
+    """Sum up the gains of the states visited from now on, discounted.
 
     Args:
         mdp: The SAS-MDP; its horizon is ignored.
         action_probs: Probability of each action.
-        gains: What each state gives: one number, or several.
+        gains: Gain of a visit to each state: one number, or several.
 
     Raises:
         ValueError: If there is no discount and some state never comes to an end.

@@ -26,7 +26,7 @@ Memory = tuple[NDArray[Any], ...]
 
 @runtime_checkable
 class TabularPolicy(Protocol):
-    """What `policy_evaluation` needs of a policy."""
+    """A policy that gives its action probabilities, for `policy_evaluation`."""
 
     def action_probs(self, mdp: TabularSASMDP) -> Float[Floats, "*T S A"]:
         """Probability of each action in every state, over the sets."""
@@ -87,7 +87,7 @@ class DecisionListPolicy:
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> "DecisionListPolicy":
-        """Read what `save` wrote."""
+        """Read a policy from the file that `save` wrote."""
         with np.load(path) as file:
             return cls(file["rankings"])
 
@@ -154,12 +154,12 @@ class DecisionListPolicy:
         Args:
             observation: `observation`, the number of the state, and `action_mask`; of
                 one environment, or batched.
-            state: What the last call returned, or `None` at first.
+            state: The second value that the last call returned, or `None` at first.
             episode_start: Which environments start an episode.
             deterministic: Ignored: the policy is deterministic.
 
         Returns:
-            The actions, and what to pass on as `state`.
+            The actions, and the value to pass on as `state`.
         """
         numbers = np.asarray(observation["observation"])
         mask = np.atleast_2d(observation[MASK_KEY])
@@ -201,7 +201,7 @@ class DecisionListPolicy:
 
 
 def _without_repetition(names: Sequence[str]) -> list[str]:
-    """Leave out the first word of a name where it is that of the name before."""
+    """Leave out the first word of a name where the name before has it too."""
     shortened, before = [], ""
     for name in names:
         word, _, rest = name.partition(" ")

@@ -76,7 +76,7 @@ def draw_background(
     task: Task,  # noqa: ARG001  # for the functions that are registered
     ax: "Axes",
 ) -> None:
-    """Draw what depends neither on the state nor on the action set; by default nothing.
+    """Draw the part that no state and no action set changes; by default nothing.
 
     It is drawn once per task and lies below what `draw` draws. A background is worth
     registering for what takes long: a legend, names, hundreds of lines.

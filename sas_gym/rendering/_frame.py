@@ -28,7 +28,7 @@ AXES = (0.06, 0.06, 0.88, 0.88)
 
 
 class Background(NamedTuple):
-    """What all frames of a task have in common, drawn once."""
+    """The part that all frames of a task share, drawn once."""
 
     pixels: Any
     """A matplotlib `BufferRegion`."""
@@ -37,7 +37,7 @@ class Background(NamedTuple):
 
 
 class Story(NamedTuple):
-    """What led to a picture."""
+    """The last action, the return so far and the outcome behind a picture."""
 
     total: float
     """Return of the episode so far."""

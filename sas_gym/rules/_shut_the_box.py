@@ -11,7 +11,7 @@ from sas_gym.tasks._shut_the_box import ShutTheBox, bits
 
 
 def highest_tile(task: ShutTheBox) -> Rule:
-    """Shut the highest tile that fits; the others beside it do not matter.
+    """Shut the highest tile that fits, with any others.
 
     Args:
         task: A game; with `one_die=True` it throws one die whenever it can.

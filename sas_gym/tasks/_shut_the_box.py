@@ -45,7 +45,7 @@ class ShutTheBox(Task):
     between one die and two: only these two actions are available then.
 
     ## Observation Space
-    The tiles, `Discrete(512)`: bit i is 1 while tile i + 1 is open; beside the mask.
+    The tiles, `Discrete(512)`: bit i is 1 while tile i + 1 is open; and the mask.
     With `one_die=True`, `Discrete(1536)`: phase * 512 + tiles, where the phase is 0
     while choosing the dice, 1 with one die and 2 with two dice thrown.
 
@@ -77,9 +77,9 @@ class ShutTheBox(Task):
     with the probability 0.020393 and scores -20.418812 (9 tiles).
 
     ## References
-    A traditional game. Its form here, a state without the dice, is that of Boutilier,
-    Cohen, Hassidim, Mansour, Meshi, Mladenov and Schuurmans (2018), "Planning and
-    Learning with Stochastic Action Sets", IJCAI.
+    A traditional game. The form, a state without the dice, follows Boutilier, Cohen,
+    Hassidim, Mansour, Meshi, Mladenov and Schuurmans (2018), "Planning and Learning
+    with Stochastic Action Sets", IJCAI.
 
     ## Version History
     * v0: First release.

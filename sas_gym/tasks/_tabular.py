@@ -27,16 +27,16 @@ class TabularSASMDP(Task):
     """A SAS-MDP whose states are numbers, given by its arrays: playable and solvable.
 
     `SASEnv` and `SASVectorEnv` play it, `sas_gym.planning` solves it. A terminal state
-    ends the episode and is worth 0; what its arrays say is never used.
+    ends the episode and is worth 0; its rows of the arrays are never used.
 
     Args:
         transition: Probability of each next state: dense (S, A, S), or a SciPy sparse
-            matrix (S * A, S) whose row s * A + a is that of action a in state s. It is
-            kept sparse. A row of zeros says that the state has no such action.
+            matrix (S * A, S) with row s * A + a for action a in state s. It is kept
+            sparse. A row of zeros says that the state has no such action.
         reward: Mean reward of each action (S, A).
         action_sets: Distribution of the action sets, or just a probability.
         initial_distribution: Probability of each state to be the first (S,); by default
-            uniform over those that are not terminal.
+            uniform over the states that are not terminal.
         terminal_states: Numbers of the states that end an episode.
         gamma: Discount, in [0, 1].
         horizon: Number of steps after which an episode is truncated, or `None`. It is
@@ -92,8 +92,8 @@ class TabularSASMDP(Task):
         Args:
             task: A task whose states are their numbers.
             possible: Actions that each state has.
-            terminal_states: States in which an episode is over. Moves that end an
-                episode elsewhere lead to the first of these.
+            terminal_states: States in which an episode is over. A move that ends an
+                episode elsewhere leads to the first one.
             **options: The rest goes to the constructor; by default an episode starts
                 where `task.reset` starts it.
         """
