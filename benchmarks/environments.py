@@ -20,6 +20,7 @@ from sas_gym import SPECS
 NUM_TURNS = 15
 SECONDS_PER_TURN = 0.1
 MAZE, RECOMMENDER = "SAS/Maze-v0", "SAS/Recommender-v0"
+GAME = "SAS/ShutTheBox-v0"
 OURS = "vector_entry_point"
 # The scalar environment of each id, and the share of its speed that ours should have.
 BY_HAND: dict[str, tuple[type[gym.Env[Any, Any]], float]] = {
@@ -64,6 +65,20 @@ def step_vector(
     return step
 
 
+def reset_vector(
+    env_id: str, num_envs: int, mode: str, **options: Any
+) -> Callable[[], int]:
+    """Return a function that resets every environment, and counts them."""
+    env = gym.make_vec(env_id, num_envs, vectorization_mode=mode, **options)
+    env.reset(seed=0)
+
+    def reset() -> int:
+        env.reset()
+        return num_envs
+
+    return reset
+
+
 def speed(step: Callable[[], int]) -> float:
     """Measure steps per second of processor time over one turn."""
     num_steps, start = 0, time.process_time()
@@ -92,6 +107,14 @@ def comparisons() -> Iterator[Comparison]:
             partial(speed, step_single(gym.make(env_id))),
             partial(speed, step_single(by_hand())),
             wanted,
+        )
+    for make in (step_vector, reset_vector):
+        options = {"level": "twelve_tiles"}
+        yield Comparison(
+            f"{GAME}, twelve tiles: {make.__name__}, num_envs=64 / SyncVectorEnv",
+            partial(speed, make(GAME, 64, OURS, **options)),
+            partial(speed, make(GAME, 64, "sync", **options)),
+            wanted=20.0,
         )
     yield Comparison(
         f"{MAZE}: num_envs=1024 / written by hand",

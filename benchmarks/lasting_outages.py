@@ -1,15 +1,14 @@
 """Sets that last: does a memory help?
 
     python benchmarks/lasting_outages.py ferries     Markov, a memory matters
-    python benchmarks/lasting_outages.py map         Markov, it hardly can
+    python benchmarks/lasting_outages.py map         Markov, on the streets of the map
     python benchmarks/lasting_outages.py closures    roads closed for an episode
 
 Three agents with the same loop and settings: one that sees the state, one that sees the
-mask beside it, and one with a memory of both. How much a memory can be worth under
-`Markov`, exactly: `memory_worth.py`. On the map it is next to nothing, as each action
-has one chain for all junctions, and nearly every junction shows nearly all of them; so
-two ferries, seen early and needed late, show what a memory is for. Roads that are
-closed for a whole episode are closed one by one: there it may pay on the map, too.
+mask beside it, and one with a memory of both. How much a memory can be worth, exactly:
+`memory_worth.py`. Two ferries, seen early and needed late, show what a memory is for;
+on the map a closed street stays closed, for outages of ten steps in the mean or for a
+whole episode, and the driver can wait.
 """
 
 import argparse
@@ -24,8 +23,8 @@ from stable_baselines3.common.evaluation import evaluate_policy
 from stable_baselines3.common.vec_env import VecEnv
 
 from sas_agents import MaskedPPO, MaskedRecurrentPPO, make_vec_env
-from sas_gym import Routing
-from sas_gym.action_sets import ActionSets, PerEpisode
+from sas_gym import Routing, SanFrancisco
+from sas_gym.action_sets import ActionSets, Markov, PerEpisode
 
 NUM_ENVS = 64
 NUM_EPISODES = 1000
@@ -62,11 +61,13 @@ class Setting(NamedTuple):
 
 def make_setting(what: str) -> Setting:
     """Return what to learn."""
-    name = "two ferries" if what == "ferries" else "San Francisco"
-    task, max_episode_steps, lasts = ROAD_MAPS[name]
+    if what == "ferries":
+        task, max_episode_steps, lasts = ROAD_MAPS["two ferries"]
+        return Setting(task, outages(0.5, lasts), max_episode_steps, 100_000)
+    streets = SanFrancisco(wait_cost=0.1)
     if what == "closures":
-        return Setting(task, PerEpisode(0.7), max_episode_steps, 240_000)
-    return Setting(task, outages(0.5, lasts), max_episode_steps, 100_000)
+        return Setting(streets, PerEpisode(0.7), 30, 240_000)
+    return Setting(streets, Markov(0.1, 0.1), 30, 100_000)
 
 
 def mean_return(name: str, setting: Setting, seed: int) -> float:

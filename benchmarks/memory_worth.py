@@ -2,11 +2,12 @@
 
     python benchmarks/memory_worth.py
 
-Under `Markov` every action is a chain of its own, and the mask shows those of the
-actions that the present state has. What a memory adds is the state of the others. So
-the return of the best agent with a memory lies between two numbers that can be computed
-for a small graph: that of a policy which sees the state and the mask (the best found),
-and that of the best policy which is told the state of every chain.
+On these maps every action is a thing of its own, the same at all junctions, and under
+`Markov` a chain of its own. The mask shows the chains of the actions that the present
+state has; a memory adds the state of the others. So the return of the best agent with a
+memory lies between two numbers that can be computed for a small graph: the return of a
+policy which sees the state and the mask (the best found), and the return of the best
+policy which is told the state of every chain (`planning.informed_return`).
 """
 
 from dataclasses import dataclass
@@ -15,10 +16,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from sas_gym import BayArea, Routing, SanFrancisco, SASVectorEnv, episode_returns
-from sas_gym.action_sets import Markov
+from sas_gym import BayArea, Routing, SASVectorEnv, episode_returns
+from sas_gym.action_sets import Markov, Things
 from sas_gym.action_sets._independent import first_member_probs
 from sas_gym.action_sets._set_lists import subsets
+from sas_gym.planning import informed_return
 
 Array = NDArray[Any]
 # With an infinite horizon the plan must prefer to arrive sooner.
@@ -51,11 +53,20 @@ def two_ferries() -> Routing:
     return Routing(tail, head, reward, 1.0, num_nodes=5, goal=4, start=0, wait_cost=0.5)
 
 
+def each_action_a_thing(task: Routing) -> Routing:
+    """Let outages belong to the numbers of the actions, at all junctions alike."""
+    task.things = Things(np.arange(task.num_actions), 1.0)
+    return task
+
+
 # Task, time limit, and which actions have outages: never that of waiting.
 ROAD_MAPS: dict[str, tuple[Routing, int, list[bool]]] = {
-    "San Francisco": (SanFrancisco(), 30, [True] * 5),
-    "Bay Area": (BayArea(), 200, [True] * 4 + [False]),
-    "two ferries": (two_ferries(), 30, [False, False, True, True, False]),
+    "Bay Area": (each_action_a_thing(BayArea()), 200, [True] * 4 + [False]),
+    "two ferries": (
+        each_action_a_thing(two_ferries()),
+        30,
+        [False, False, True, True, False],
+    ),
 }
 
 
@@ -98,15 +109,6 @@ class Chains:
     def mean_start_value(self, values: Array) -> float:
         """Return the mean of v(s, k) over starts, chains in equilibrium."""
         return float((values[self.task._starts] @ self.equilibrium).mean())
-
-    def full_information_return(self) -> float:
-        """Return the best return of an agent that is told the state of every chain."""
-        values = np.zeros(self.mask_probs.shape[:2])
-        for _ in range(self.horizon):
-            q = np.where(self.sets, self.q_values(values)[:, :, None], -np.inf)
-            best = np.where(self.mask_probs > 0, q.max(axis=-1), 0.0)
-            values = self._zero_at_goal((self.mask_probs * best).sum(axis=-1))
-        return self.mean_start_value(values)
 
     def policy_return(self, actions: Array) -> float:
         """Return that of a policy a = actions[s, m], which sees state and mask."""
@@ -220,7 +222,7 @@ def worth_of_memory(task: Routing, markov: Markov, horizon: int) -> Worth:
 
     env = SASVectorEnv(task, 500, action_sets=markov, max_episode_steps=horizon)
     simulated = episode_returns(env, policy, 20_000, seed=0).mean()
-    return Worth(value, chains.full_information_return(), float(simulated))
+    return Worth(value, informed_return(env), float(simulated))
 
 
 def print_worths() -> None:

@@ -83,7 +83,9 @@ def random_sets(size: int, rng: np.random.Generator) -> ActionSets | float | Non
     if kind == 1:
         return p
     if kind == 2:
-        return Markov(p, float(rng.uniform(0, 0.99)))
+        # The first action is always there: no set is drawn again.
+        first_stays = np.where(np.arange(size), rng.uniform(0, 0.99), 0.0)
+        return Markov(p, first_stays)
     if kind == 3:
         groups = np.unique(rng.integers(0, 3, size), return_inverse=True)[1]
         return Grouped(groups, p)

@@ -18,6 +18,7 @@ from sas_gym.tasks._maze import Maze
 from sas_gym.tasks._recommender import Recommender
 from sas_gym.tasks._routing import Routing
 from sas_gym.tasks._san_francisco import SanFrancisco
+from sas_gym.tasks._shut_the_box import ShutTheBox
 from sas_gym.tasks._task import Task
 from sas_gym.tasks._theta_two_theta import ThetaTwoTheta
 
@@ -39,6 +40,7 @@ __all__ = [
     "SASEnv",
     "SASVectorEnv",
     "SanFrancisco",
+    "ShutTheBox",
     "StochasticActionSets",
     "Task",
     "TaskSpec",

@@ -49,7 +49,7 @@ class Catalogue(tuple[CatalogueRow, ...]):
 def catalogue() -> Catalogue:
     """Return every environment and level of the suite with its reference returns.
 
-    The returns are those of `sas_gym.planning`, which needs
+    `sas_gym.planning` computes the returns, and needs
     `pip install sas-gym[planning]`: exact, but for the approximated optima of the maze
     and the recommender.
 

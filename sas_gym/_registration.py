@@ -67,6 +67,17 @@ SPECS = (
         tags=("features",),
     ),
     TaskSpec(
+        "SAS/ShutTheBox-v0",
+        "sas_gym:ShutTheBox",
+        levels={
+            "one_die": {"one_die": True},
+            "score": {"objective": "score"},
+            "ten_tiles": {"num_tiles": 10},
+            "twelve_tiles": {"num_tiles": 12},
+        },
+        tags=("exact optimum", "correlated"),
+    ),
+    TaskSpec(
         "SAS/ThetaTwoTheta-v0",
         "sas_gym:ThetaTwoTheta",
         10,
@@ -90,8 +101,7 @@ def register(
         max_episode_steps: Number of steps after which an episode is truncated.
         levels: Arguments of the environment by the name that `level=` takes, such as
             `{"scarce": {"availability": 0.2}}`.
-        **kwargs: Default arguments of the environment: those of `SASEnv`, and those of
-            the task's class.
+        **kwargs: Default arguments of `SASEnv` and of the task's class.
     """
     named = {"levels": dict(levels)} if levels else {}
     gym.register(

@@ -6,11 +6,16 @@ from pathlib import Path
 
 import pytest
 
+import sas_gym
+
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
+ENVIRONMENTS = ROOT / "docs" / "environments.md"
 PAGES = [
     "README.md",
+    "docs/a-state-without-the-dice.md",
     "docs/agents.md",
+    "docs/environments.md",
     "docs/results.md",
     "docs/saving.md",
     "examples/paper/README.md",
@@ -80,3 +85,27 @@ def test_extra_for_everything_has_every_package():
     for extra in extras.keys() - {"all", "dev"}:
         assert packages(extra) <= packages("all"), extra
     assert 'pip install ".[all]"' in README
+
+
+@pytest.mark.parametrize("name", ["a-state-without-the-dice", "environments"])
+def test_code_of_the_pages_runs(name, capsys):
+    text = (ROOT / "docs" / f"{name}.md").read_text()
+    for block in re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL):
+        exec(block, {"__name__": "page"})
+        assert float(capsys.readouterr().out) < 0
+
+
+def test_table_of_environments_is_the_catalogue():
+    """`python tests/test_readme.py` writes it."""
+    assert environments_page(sas_gym.catalogue()) == ENVIRONMENTS.read_text()
+
+
+def environments_page(rows):
+    """Return the page of the environments with the rows of the catalogue."""
+    before, after = ENVIRONMENTS.read_text().split("<!-- table: catalogue -->")
+    _, after = after.split("<!-- end -->")
+    return f"{before}<!-- table: catalogue -->\n{rows}\n<!-- end -->{after}"
+
+
+if __name__ == "__main__":
+    ENVIRONMENTS.write_text(environments_page(sas_gym.catalogue()))

@@ -89,7 +89,7 @@ def _(action_sets: Independent, possible: Bool[Mask, "S A"]) -> Float[Floats, "S
 def mean_value(
     action_probs: Float[Floats, "*B A"], q: Float[Floats, "*B A"]
 ) -> Float[Floats, "*B"]:
-    """Mean of action values; those of actions that are never taken do not count."""
+    """Mean of action values; actions that are never taken do not count."""
     mean: Floats = (action_probs * np.where(action_probs > 0, q, 0.0)).sum(axis=-1)
     return mean
 
@@ -105,21 +105,24 @@ def listed_best_probs(
     preferences: Float[Floats, "S A"],
     possible: Bool[Mask, "S A"],
 ) -> Float[Floats, "S A"]:
-    """Go down the ranking with all sets at once, crossing off those that are served.
+    """Take the most preferred action of each listed set.
 
     Args:
-        masks: The sets, those of every state or the same for all.
+        masks: The sets of every state, or the same sets for all.
         weights: Probability of each set.
         preferences: Ranks of the actions of each state: the largest is taken first.
         possible: Actions that each state has.
     """
-    rows = np.arange(len(preferences))
-    left, probs = weights.copy(), np.zeros_like(preferences)
-    for action in rank(preferences).T:
-        offered = masks[rows % len(masks), :, action]
-        offered &= possible[rows, action][:, None]
-        probs[rows, action] = np.where(offered, left, 0.0).sum(axis=1)
-        left[offered] = 0.0
+    num_states, num_actions = preferences.shape
+    place = np.empty((num_states, num_actions), dtype=np.int16)
+    np.put_along_axis(place, rank(preferences), np.arange(num_actions)[None], axis=1)
+    place = np.where(possible, place, num_actions)[:, None]
+    place = np.where(masks, place, np.int16(num_actions))
+    best = place.argmin(axis=2)
+    is_empty = place.min(axis=2) == num_actions
+    probs = np.zeros(preferences.shape)
+    rows = np.arange(num_states)[:, None]
+    np.add.at(probs, (rows, best), np.where(is_empty, 0.0, weights))
     return normalized(probs)
 
 
@@ -148,8 +151,8 @@ def _independent_best_probs(
     """Go down the ranking: an action is taken if it is in and no better one is.
 
     With the actions sorted, the best available one is the *first* member of the set, so
-    its probabilities are those by which such sets are drawn, `first_member_probs`, and
-    the condition that the set is not empty is in them.
+    `first_member_probs`, by which such sets are drawn, gives its probabilities, and the
+    condition that the set is not empty is in them.
     """
     order = rank(preferences)
     first = first_member_probs(np.take_along_axis(p, order, axis=1))
@@ -180,10 +183,13 @@ def _uniform_member_probs(
     """Probability of one member of each independent group to be drawn from the set.
 
     If group g, of n_g actions, is in the set, the share of each of them is 1 over the
-    size of the set, and 1 / n is the integral of t^(n - 1) over [0, 1]. So the share
-    is that of the polynomial p_g t^(n_g - 1) prod over h != g of (1 - p_h + p_h t^n_h),
-    which Gauss-Legendre quadrature integrates exactly; conditioned on a set that is not
-    empty.
+    size of the set, and 1 / n is the integral of t^(n - 1) over [0, 1]. So the share is
+    the integral of the polynomial
+
+        p_g t^(n_g - 1) prod over h != g of (1 - p_h + p_h t^n_h),
+
+    which Gauss-Legendre quadrature integrates exactly. It is divided by the probability
+    of a set that is not empty.
 
     Args:
         p: Probability of each group; 0 for an empty one.

@@ -1,4 +1,4 @@
-"""What a distribution of the action sets is."""
+"""The base class of the distributions of the action sets."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
@@ -21,7 +21,7 @@ MAX_OUTCOMES = 4096
 
 
 class TaskForm(Protocol):
-    """What a distribution asks of the task that it is fitted to."""
+    """The sides of a task that a distribution is fitted to."""
 
     @property
     def num_actions(self) -> int:
@@ -84,7 +84,7 @@ def identity(state: Any) -> Any:
 
 @dataclass(frozen=True)
 class OutcomeList:
-    """The outcomes that decide what is available, and how they follow each other."""
+    """The outcomes that decide the sets, and how they follow each other."""
 
     probabilities: Float[Floats, " K"]
     """Probability of each outcome: at every step, or at first where they last."""

@@ -113,7 +113,7 @@ class Independent(ActionSets):
 
 
 def as_action_sets(action_sets: ActionSets | ArrayLike) -> ActionSets:
-    """Return a distribution as it is, and a probability or a table as `Independent`."""
+    """Return a distribution unchanged, and a probability or table as `Independent`."""
     if isinstance(action_sets, ActionSets):
         return action_sets
     return Independent(action_sets)

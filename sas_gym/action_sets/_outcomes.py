@@ -1,4 +1,4 @@
-"""One draw that decides what is available: dice, a request, the capacity of zones."""
+"""One draw that decides the available actions: dice, a request, free capacity."""
 
 from collections.abc import Callable
 
@@ -132,7 +132,7 @@ class Outcomes(ActionSets):
         state: States | None,
         possible: Bool[Mask, "N A"] | None,
     ) -> Bool[Mask, "N A"]:
-        """Return what the outcomes make available."""
+        """Return the sets of the outcomes that the uniforms pick."""
         if state is None:
             raise ValueError(
                 "Outcomes needs the states of a task: use it as the action_sets of a "

@@ -31,7 +31,7 @@ _PER_STATE = np.uint64(0xD1342543DE82EF95)
 class PerEpisode(ActionSets):
     """Sets drawn once per episode: a state met again in it offers the same set again.
 
-    Outside the SAS-MDP model: within an episode the past says what a state will offer.
+    Outside the SAS-MDP model: within an episode the past tells a state's next set.
     On a task with things that fail, such as a road map, each thing works or fails for a
     whole episode: both directions of a closed road stay closed wherever the driver is
     (the Canadian traveller problem). So does the outcome of `Outcomes`. Other sets are
@@ -71,13 +71,13 @@ class PerEpisode(ActionSets):
         return self.action_sets
 
     def num_uniforms(self, num_actions: int) -> int:
-        """Return what the inner distribution needs; one for things, hashed by thing."""
+        """Return one uniform for things, to be hashed; else the inner number."""
         if isinstance(self._inner, Things):
             return 1
         return self._inner.num_uniforms(num_actions)
 
     def fit(self, task: TaskForm) -> "PerEpisode":
-        """Fit the inner distribution; a probability is that of the task's things."""
+        """Fit the inner distribution; a bare probability goes to the task's things."""
         inner = self.action_sets
         if inner is None:
             inner = task.action_sets if task.things is None else task.things
@@ -90,7 +90,7 @@ class PerEpisode(ActionSets):
     def next_uniforms(
         self, uniforms: Float[Floats, "N U"], fresh: Float[Floats, "N U"]
     ) -> Float[Floats, "N U"]:
-        """Keep the uniforms for as long as the episode lasts."""
+        """Keep the uniforms until the episode ends."""
         return uniforms
 
     def sets_from(
@@ -135,7 +135,7 @@ class PerEpisode(ActionSets):
 class Markov(ActionSets):
     """Every thing that fails is an on/off Markov chain of its own: failures that last.
 
-    Outside the SAS-MDP model: what was available before says what will be. On a task
+    Outside the SAS-MDP model: past sets tell about the next ones. On a task
     with things, such as a road map, a closed road stays closed while the driver moves;
     on other tasks every action is a thing. The chains start in equilibrium, so at any
     one step each thing works with probability `turn_on / (turn_on + turn_off)`.
@@ -176,7 +176,7 @@ class Markov(ActionSets):
 
     @property
     def availability(self) -> Floats:
-        """Share of the time that each thing works: a scalar or (K,)."""
+        """Share of the steps at which each thing works: a scalar or (K,)."""
         share: Floats = self.turn_on / (self.turn_on + self.turn_off)
         return share
 
@@ -249,11 +249,9 @@ class Markov(ActionSets):
 
     def listed(self) -> OutcomeList:
         """Return every combination of things that work, and the chain of each thing."""
-        listed = self.things.listed()
-        chains = [
-            np.array([[1 - on, on], [off, 1 - off]])
-            for on, off in zip(self.turn_on, self.turn_off, strict=True)
-        ]
+        listed, uncertain = self.things.listed(), self.things.uncertain
+        rates = zip(self.turn_on[uncertain], self.turn_off[uncertain], strict=True)
+        chains = [np.array([[1 - on, on], [off, 1 - off]]) for on, off in rates]
         return OutcomeList(listed.probabilities, chains)
 
     def sets_of(
@@ -269,6 +267,6 @@ class Markov(ActionSets):
 def _hashed(
     uniforms: Float[Floats, "N #U"], number: Int[Ints, "#N #U"]
 ) -> Float[Floats, "N U"]:
-    """Hash an episode's uniforms into those of each of its states or things."""
+    """Hash an episode's uniforms into new ones for each state or thing."""
     bits = (uniforms * 2.0**53).astype(np.uint64)
     return hashed_uniforms(bits + number.astype(np.uint64) * _PER_STATE)

@@ -23,7 +23,7 @@ _KEY = "distribution"
 
 
 def as_plain(value: Any) -> Any:
-    """Return distributions as dicts, and arrays as lists; the rest as it is.
+    """Return distributions as dicts, arrays as lists, and other values unchanged.
 
     So is a distribution of another class, of which `json` says that it cannot write it.
     """
@@ -40,7 +40,7 @@ def as_plain(value: Any) -> Any:
 
 
 def from_plain(value: Any) -> Any:
-    """Return the distribution that a dict of `as_plain` stands for; the rest as it is.
+    """Return the distribution of a dict of `as_plain`, and other values unchanged.
 
     Raises:
         ValueError: If a dict stands for none.

@@ -39,7 +39,7 @@ class ActionSetSampler:
     """The action sets of N environments, with a random stream of their own.
 
     The uniforms behind a set are a hash of (seed, environment, episode, step) and
-    nothing else, so the sets do not depend on what was done: two policies run with one
+    nothing else, so the sets do not depend on past actions: two policies run with one
     seed meet the same draws at the same step of the same episode, however long their
     episodes are.
 
@@ -107,7 +107,7 @@ class ActionSetSampler:
 
         Args:
             state: Each environment's state, and then each new episode's.
-            possible: Actions that each of these states has; `None` for all actions.
+            possible: Actions that each state has; `None` for all actions.
             restarted: Environments in which a new episode starts.
 
         Returns:
@@ -126,6 +126,12 @@ class ActionSetSampler:
             uniforms = self._remembered(uniforms, restarted)
         return self.action_sets.sets_from(uniforms, state, possible)
 
+    def uniforms(self) -> Float[Floats, "N U"]:
+        """Return the uniforms behind the current sets, once more."""
+        if self._has_memory:
+            return self._uniforms
+        return hashed_rows(self._counter + self._ahead[self._cursor], self._slots)
+
     def _hash_step(self, restarted: NDArray[np.intp] | None) -> Float[Floats, "B U"]:
         """Return the uniforms of the next step, and of the new episodes' first ones."""
         self._counter += _PER_STEP
@@ -139,7 +145,7 @@ class ActionSetSampler:
     def _rows_of_block(
         self, draws_ahead: bool, restarted: NDArray[np.intp] | None
     ) -> NDArray[Any]:
-        """Return the next step's uniforms, or its sets, and those of new episodes."""
+        """Return the next step's uniforms or sets, and the ones of new episodes."""
         self._cursor += 1
         if self._cursor == len(self._block):
             self._counter += self._ahead[-1] + _PER_STEP
@@ -216,9 +222,9 @@ def hashed_rows(
 def hashed_uniforms(counter: UInt64[Words, "*B"]) -> Float[Floats, "*B"]:
     """Hash counters, in place, to numbers uniform on [0, 1).
 
-    NumPy's own generators hand out a stream in order. What is addressed by environment,
-    episode and step has to be found by its place instead, which is what the finaliser
-    of SplitMix64 does (Steele, Lea and Flood, 2014; Stafford's variant 13).
+    NumPy's own generators hand out a stream in order. A number that belongs to an
+    environment, an episode and a step has to be found by its place: the finaliser of
+    SplitMix64 does so (Steele, Lea and Flood, 2014; Stafford's variant 13).
     """
     counter ^= counter >> _SHIFTS[0]
     counter *= _FACTORS[0]

@@ -68,7 +68,7 @@ def weighted_sets(
 def enumerate_sets(
     action_sets: ActionSets, possible: Bool[Mask, "S A"]
 ) -> tuple[Bool[Mask, "K A"], Float[Floats, "S K"]]:
-    """List every set that is not empty: for small tasks, as they are 2^A - 1.
+    """List all 2^A - 1 sets that are not empty, for small tasks.
 
     Args:
         action_sets: Distribution of the action sets, fitted to the states.

@@ -52,7 +52,10 @@ class Things(ActionSets):
                 f"availability must be one number or one per thing, shape "
                 f"({self.num_things},); got shape {table.shape}"
             )
-        self.availability: Floats = np.broadcast_to(table, self.num_things)
+        table = np.broadcast_to(table, self.num_things)
+        self.availability: Floats = table
+        self.uncertain: Ints = np.flatnonzero((table > 0) & (table < 1))
+        """The things that work at times; outcomes say which of them do."""
         # One entry more, for the index -1.
         self._p = np.append(self.availability, 1.0)
         self._number: Number = identity
@@ -125,8 +128,9 @@ class Things(ActionSets):
         possible: Bool[Mask, "N A"] | None,
     ) -> Bool[Mask, "N A"]:
         """Return the sets where the bits of an outcome say which things work."""
-        places = np.arange(self.num_things)[::-1]
-        works = (outcome[:, None] >> places & 1).astype(bool)
+        places = np.arange(len(self.uncertain))[::-1]
+        works = np.tile(self.availability == 1, (len(outcome), 1))
+        works[:, self.uncertain] = outcome[:, None] >> places & 1
         return self.sets_where(works, state, possible)
 
     def sets_where(
@@ -142,10 +146,13 @@ class Things(ActionSets):
         return self._within(mask, state, possible)
 
     def listed(self) -> OutcomeList:
-        """Return every combination of things that work, and its probability."""
-        check_listable(2.0**self.num_things, f"{self.num_things} things have")
+        """Return every combination of things that work, and its probability.
+
+        Things that always work, or never do, are in all of them.
+        """
+        check_listable(2.0 ** len(self.uncertain), f"{len(self.uncertain)} things have")
         probabilities = np.ones(1)
-        for p in self.availability:
+        for p in self.availability[self.uncertain]:
             probabilities = np.outer(probabilities, [1 - p, p]).ravel()
         return OutcomeList(probabilities)
 

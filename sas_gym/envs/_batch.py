@@ -10,8 +10,8 @@ from gymnasium.error import ResetNeeded
 from numpy.random import Generator
 from numpy.typing import ArrayLike, NDArray
 
-from sas_gym._types import ALL_ENVS, Floats, Ints, Mask
-from sas_gym.action_sets import ActionSets
+from sas_gym._types import ALL_ENVS, EnvIndex, Floats, Ints, Mask
+from sas_gym.action_sets import ActionSets, Outcomes
 from sas_gym.action_sets._independent import as_action_sets
 from sas_gym.action_sets._plain import from_plain
 from sas_gym.action_sets._sampler import ActionSetSampler
@@ -35,9 +35,11 @@ from sas_gym.masks import (
 from sas_gym.tasks._task import States, Task
 
 if TYPE_CHECKING:
+    from sas_gym.rendering import Story
     from sas_gym.tasks._tabular import TabularSASMDP
 
 Observation = Any
+_NO_ACTION = -1
 TaskLike = Task | Callable[..., Task] | str
 
 
@@ -83,6 +85,11 @@ class TaskBatch:
         self.repairs = on_unavailable == "repair"
         self.repaired = np.zeros(num_envs, dtype=bool)
         """Where the last step's action was replaced, if unavailable ones are."""
+        self.last_action = np.full(num_envs, _NO_ACTION)
+        """The last action that was taken in each environment."""
+        self.returns = np.zeros(num_envs)
+        """The return of each running episode so far."""
+        self._acted_in: States = self.returns  # until the first action
         self._repair_rng = np.random.default_rng()
         self._penalty = unavailable_penalty
         self._num_envs = num_envs
@@ -125,6 +132,7 @@ class TaskBatch:
             self._sets.seed(seed)
             self._repair_rng = repair_generator(seed)
         self.repaired = np.zeros(self._num_envs, dtype=bool)
+        self._start_story(ALL_ENVS)
         self._state = state = self.task.reset(self._num_envs, rng)
         self._mask = self._sets.reset_at(ALL_ENVS, *self._distribution_inputs(state))
 
@@ -135,6 +143,7 @@ class TaskBatch:
         self._state[envs] = state
         self.repaired = self.repaired.copy()
         self.repaired[envs] = False
+        self._start_story(envs)
         inputs = self._distribution_inputs(state)
         self.mask[envs] = self._sets.reset_at(envs, *inputs)
 
@@ -147,8 +156,12 @@ class TaskBatch:
         if np.count_nonzero(available) < self._num_envs:
             action = self._repair(~available, action, self._rows)
         self.repaired = ~available
+        self._acted_in = self.state
         self._state, reward, terminated = self.task.transition(self.state, action, rng)
-        return self._less_penalty(reward, self.repaired), terminated
+        reward = self._less_penalty(reward, self.repaired)
+        self.last_action = action
+        self.returns += reward
+        return reward, terminated
 
     def move_some(
         self, envs: NDArray[np.intp], action: Ints, rng: Generator
@@ -161,13 +174,18 @@ class TaskBatch:
             unavailable = ~self.mask[envs, action]
             if unavailable.any():
                 action = self._repair(unavailable, action, envs)
+            self._acted_in = self.state
             # In a new array: a task may return its states as observations.
             self._state = self.state.copy()
             self._state[envs], reward[envs], terminated[envs] = self.task.transition(
                 self.state[envs], action, rng
             )
             self.repaired[envs] = unavailable
-        return self._less_penalty(reward, self.repaired), terminated
+            self.last_action = self.last_action.copy()
+            self.last_action[envs] = action
+        reward = self._less_penalty(reward, self.repaired)
+        self.returns += reward
+        return reward, terminated
 
     def _repair(self, unavailable: Mask, action: Ints, envs: NDArray[np.intp]) -> Ints:
         """Replace unavailable actions by random available ones, or raise an error.
@@ -175,7 +193,7 @@ class TaskBatch:
         Args:
             unavailable: Which of the actions are unavailable.
             action: The actions of some environments.
-            envs: Numbers of these environments.
+            envs: Numbers of the environments.
         """
         culprits = envs[unavailable]
         if not self.repairs:
@@ -212,7 +230,27 @@ class TaskBatch:
         rows = self._rows.copy()
         rows[ended] = np.arange(num_envs, num_envs + num_ended)
         self._state, self._mask = state.take(rows, axis=0), mask.take(rows, axis=0)
+        self._start_story(ended)
         return state[:num_envs], mask[:num_envs]
+
+    def story(self, env: int) -> "Story":
+        """Return the last action, the return and the outcome of an environment."""
+        from sas_gym.rendering import Story  # matplotlib loads on first use
+
+        last = int(self.last_action[env])
+        outcome = None
+        if isinstance(self.action_sets, Outcomes):
+            outcome = int(self.action_sets.outcome(self._sets.uniforms())[env])
+        name = None
+        if last != _NO_ACTION:
+            name = self.task.names_at(self._acted_in[env])[last]
+        return Story(float(self.returns[env]), name, outcome)
+
+    def _start_story(self, envs: EnvIndex) -> None:
+        """Forget the last action and the return of environments that start again."""
+        self.last_action = self.last_action.copy()
+        self.last_action[envs] = _NO_ACTION
+        self.returns[envs] = 0.0
 
     def observe(self) -> Observation:
         """Return the observations of all environments, batched."""
@@ -245,7 +283,7 @@ class TaskBatch:
         return with_mask(observation, mask) if self.mask_in_observation else observation
 
     def _distribution_inputs(self, state: States) -> tuple[States, Mask | None]:
-        """Return what the distribution of the action sets may depend on."""
+        """Return the states, and the possible actions where sets need them."""
         within = self._draws_within_possible
         return state, self.task.possible(state) if within else None
 

@@ -37,14 +37,15 @@ class SASEnv(PlainSpec, gym.Env[Observation, SupportsIndex]):
         action_sets: Distribution of the action sets, in place of the task's own; or
             just the probability that an action is available (one number, one per
             action, or one row per state).
-        level: Name of a set of arguments, one of the keys of `levels`; arguments that
-            are given beside it override its own.
+        level: Name of a set of arguments, one of the keys of `levels`; other arguments
+            override it.
         levels: Sets of arguments by name, such as an id brings with it: see
             `sas_gym.catalogue()`.
         mask_in_observation: Whether observations are dicts with the keys `observation`
             and `action_mask`, or the bare observation.
-        on_unavailable: What an unavailable action does: `"raise"` an error; or give way
-            to a random available action (`"repair"`), and `info["repaired"]` says so.
+        on_unavailable: Treatment of an unavailable action: `"raise"` an error, or
+            replace it by a random available one (`"repair"`; `info["repaired"]` says
+            so).
             Gymnasium's own `check_env` acts without masks and needs `"repair"`.
         unavailable_penalty: Cost of a replaced action, subtracted from its reward.
         render_mode: `"rgb_array"` or `None`; `gymnasium.make` also takes `"human"`, and
@@ -89,6 +90,12 @@ class SASEnv(PlainSpec, gym.Env[Observation, SupportsIndex]):
         self.observation_space = self._batch.observation_space
         self.action_space = self._batch.action_space
         self.render_mode = render_mode
+        self._settings = {
+            "action_sets": None if self.task.rules_decide else self.action_sets,
+            "mask_in_observation": mask_in_observation,
+            "on_unavailable": on_unavailable,
+            "unavailable_penalty": unavailable_penalty,
+        }
         self._num_actions = self.task.num_actions
         self._playing = False
 
@@ -130,6 +137,11 @@ class SASEnv(PlainSpec, gym.Env[Observation, SupportsIndex]):
         observation, info = self._observe()
         return observation, float(reward[0]), ended, False, info
 
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Arguments with which a `SASVectorEnv` of the task plays alike."""
+        return dict(self._settings)
+
     def action_masks(self) -> Mask:
         """Return which actions are available now. Reading draws nothing."""
         mask: Mask = self._batch.mask[0].copy()
@@ -149,7 +161,8 @@ class SASEnv(PlainSpec, gym.Env[Observation, SupportsIndex]):
             return None
         from sas_gym.rendering import frame  # matplotlib loads on first use
 
-        return frame(self.task, self.state, self._batch.mask[0])
+        batch = self._batch
+        return frame(self.task, self.state, batch.mask[0], batch.story(0))
 
     def _checked(self, action: SupportsIndex) -> int:
         try:

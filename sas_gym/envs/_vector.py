@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 
 
 _NOWHERE = np.empty(0, dtype=np.intp)
-# An array, as NumPy takes longer over a number.
 _ONE_STEP = np.array(1)
 
 
@@ -65,14 +64,15 @@ class SASVectorEnv(PlainSpec, VectorEnv[Observation, ArrayLike, NDArray[Any]]):
         action_sets: Distribution of the action sets, in place of the task's own; or
             just the probability that an action is available (one number, one per
             action, or one row per state).
-        level: Name of a set of arguments, one of the keys of `levels`; arguments that
-            are given beside it override its own.
+        level: Name of a set of arguments, one of the keys of `levels`; other arguments
+            override it.
         levels: Sets of arguments by name, such as an id brings with it: see
             `sas_gym.catalogue()`.
         mask_in_observation: Whether observations are dicts with the keys `observation`
             and `action_mask`, or the bare observation.
-        on_unavailable: What an unavailable action does: `"raise"` an error; or give way
-            to a random available action (`"repair"`), and `info["repaired"]` says so.
+        on_unavailable: Treatment of an unavailable action: `"raise"` an error, or
+            replace it by a random available one (`"repair"`; `info["repaired"]` says
+            so).
             Gymnasium's own `check_env` acts without masks and needs `"repair"`.
         unavailable_penalty: Cost of a replaced action, subtracted from its reward.
         render_mode: `"rgb_array"` or `None`.
@@ -259,8 +259,11 @@ class SASVectorEnv(PlainSpec, VectorEnv[Observation, ArrayLike, NDArray[Any]]):
             )
         from sas_gym.rendering import frame  # matplotlib loads on first use
 
-        pairs = zip(self._batch.state, self._batch.mask, strict=True)
-        return tuple(frame(self.task, state, mask) for state, mask in pairs)
+        batch = self._batch
+        return tuple(
+            frame(self.task, batch.state[env], batch.mask[env], batch.story(env))
+            for env in range(self.num_envs)
+        )
 
     def _checked(self, actions: ArrayLike) -> Ints:
         array = np.asarray(actions)

@@ -1,4 +1,4 @@
-"""Exact solutions of SAS-MDPs, and what is known of those that have none.
+"""Exact solutions of SAS-MDPs, and reference returns of problems without one.
 
 It needs SciPy: `pip install sas-gym[planning]`.
 """

@@ -13,11 +13,12 @@ from sas_gym.action_sets._base import some
 from sas_gym.planning._policies import DecisionListPolicy
 from sas_gym.tasks._routing import can_reach
 from sas_gym.tasks._tabular import TabularSASMDP
+from sas_gym.tasks._task import Task
 
 
 @dataclass(frozen=True)
 class Solution:
-    """What a planner finds.
+    """The values and the policy that a planner finds.
 
     With a horizon T the values and action values have one more axis in front, the step:
     T + 1 rows of values (the last is 0) and T of action values.
@@ -31,11 +32,15 @@ class Solution:
     """Mean value of the start."""
     possible_actions: Bool[Mask, "S A"]
     """Actions that each state has."""
+    task: Task | None = None
+    """The task, which names states and actions."""
 
     @property
     def policy(self) -> DecisionListPolicy:
         """The policy that takes the best available action."""
-        return DecisionListPolicy.from_preferences(self.q_values, self.possible_actions)
+        return DecisionListPolicy.from_preferences(
+            self.q_values, self.possible_actions, self.task
+        )
 
 
 def solution(
@@ -53,6 +58,7 @@ def solution(
         # With a horizon an episode starts at the first step.
         float(mdp.initial_distribution @ (values if values.ndim == 1 else values[0])),
         mdp.possible_actions,
+        mdp,
     )
 
 
@@ -90,12 +96,12 @@ def discounted_sums(
     action_probs: Float[Floats, "S A"],
     gains: Float[Floats, "S *K"],
 ) -> Float[Floats, "S *K"]:
-    """Sum up what is gained in each state visited from now on, discounted.
+    """Sum up the gains of the states visited from now on, discounted.
 
     Args:
         mdp: The SAS-MDP; its horizon is ignored.
         action_probs: Probability of each action.
-        gains: What each state gives: one number, or several.
+        gains: Gain of a visit to each state: one number, or several.
 
     Raises:
         ValueError: If there is no discount and some state never comes to an end.
@@ -104,10 +110,18 @@ def discounted_sums(
     if mdp.gamma == 1:
         check_ends(mdp, matrix, "under this policy")
     system = sparse.eye_array(mdp.num_states) - mdp.gamma * matrix
-    # Ordered as for a symmetric matrix: where one can go, one can mostly return.
-    factors = splu(system.tocsc(), permc_spec="MMD_AT_PLUS_A")
+    # Ordered as for a symmetric matrix: where one can go, one can mostly return. In
+    # games one cannot, and where every move lowers the state's number nothing fills up.
+    order = "NATURAL" if _lowers_the_number(matrix) else "MMD_AT_PLUS_A"
+    factors = splu(system.tocsc(), permc_spec=order)
     sums: Floats = factors.solve(zero_terminal(mdp, gains))
     return sums
+
+
+def _lowers_the_number(matrix: sparse.csr_array) -> bool:
+    """Return whether every transition leads to a state of a lower number."""
+    tail, head = matrix.nonzero()
+    return bool((head < tail).all())
 
 
 def policy_transitions(

@@ -112,15 +112,15 @@ def policy_evaluation(mdp: TabularSASMDP, policy: TabularPolicy) -> Solution:
 def oblivious_policy(mdp: TabularSASMDP) -> DecisionListPolicy:
     """Plan as if every action were always available; then take the best that is.
 
-    It is what a planner does that knows of action sets only when it acts. What it loses
-    by that, `policy_evaluation` on the MDP itself returns.
+    A planner that meets action sets only when it acts plans like this.
+    `policy_evaluation` on the MDP itself returns the value of such a policy.
     """
     known = mdp.replace(action_sets=1.0)
     return plan(known).policy
 
 
 def plan(mdp: TabularSASMDP) -> Solution:
-    """Solve a SAS-MDP, whatever its horizon: with one, by backward induction."""
+    """Solve a SAS-MDP; with a horizon, by backward induction."""
     return policy_iteration(mdp) if mdp.horizon is None else backward_induction(mdp)
 
 

@@ -75,7 +75,7 @@ def enumerate_policy(
 def masked_softmax(
     logits: Float[Floats, "S 1 A"], masks: Bool[Mask, "K A"]
 ) -> Float[Floats, "S K A"]:
-    """Softmax over what is available, exactly 0 elsewhere."""
+    """Softmax over the available actions, exactly 0 elsewhere."""
     masked = np.where(masks, logits, -np.inf)
     powers = np.exp(masked - masked.max(axis=-1, keepdims=True))
     probs: Floats = powers / powers.sum(axis=-1, keepdims=True)

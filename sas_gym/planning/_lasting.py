@@ -103,7 +103,7 @@ class LastingMDP:
         return float(start @ values @ self.outcomes.probabilities)
 
     def best(self, q: Float[Floats, "S K A"]) -> Float[Floats, "S K A"]:
-        """Choose the best available action; of equal ones that of the lower number."""
+        """Choose the best available action; of equal ones the lower number."""
         greedy = np.where(self.masks, q, -np.inf).argmax(axis=2)
         chosen: Floats = np.eye(q.shape[2])[greedy]
         return chosen

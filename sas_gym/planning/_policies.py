@@ -1,6 +1,6 @@
 """Policies that planners return, usable as agents."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from os import PathLike
 from typing import Any, Protocol, runtime_checkable
 
@@ -13,16 +13,20 @@ from sas_gym.action_sets._action_probs import best_action_probs, rank
 from sas_gym.action_sets._base import some
 from sas_gym.masks import MASK_KEY
 from sas_gym.tasks._tabular import TabularSASMDP
+from sas_gym.tasks._task import Task
 
 NO_ACTION = -1
 """Fills the end of a ranking where a state has fewer actions."""
+
+MAX_LINES = 30
+"""Number of states whose rankings are printed."""
 
 Memory = tuple[NDArray[Any], ...]
 
 
 @runtime_checkable
 class TabularPolicy(Protocol):
-    """What `policy_evaluation` needs of a policy."""
+    """A policy that gives its action probabilities, for `policy_evaluation`."""
 
     def action_probs(self, mdp: TabularSASMDP) -> Float[Floats, "*T S A"]:
         """Probability of each action in every state, over the sets."""
@@ -39,6 +43,7 @@ class DecisionListPolicy:
     Args:
         rankings: Actions of each state from the best to the worst (S, A), or of each
             step and state (T, S, A). `NO_ACTION` (-1) at the end fills a ranking.
+        task: The task, whose names of states and actions `print` shows.
 
     Example:
         >>> policy = DecisionListPolicy([[1, 0, 2], [0, 2, -1]])
@@ -49,8 +54,9 @@ class DecisionListPolicy:
         array([1, 0])
     """
 
-    def __init__(self, rankings: ArrayLike) -> None:
+    def __init__(self, rankings: ArrayLike, task: Task | None = None) -> None:
         self.rankings = _checked_rankings(rankings)
+        self.task = task
         num_actions = self.rankings.shape[-1]
         # Place of each action in its ranking; one that is in none comes after all
         # others. As an index NO_ACTION is one more column, which is then dropped.
@@ -62,16 +68,26 @@ class DecisionListPolicy:
 
     @classmethod
     def from_preferences(
-        cls, preferences: Float[Floats, "*T S A"], possible: Bool[Mask, "S A"]
+        cls,
+        preferences: Float[Floats, "*T S A"],
+        possible: Bool[Mask, "S A"],
+        task: Task | None = None,
     ) -> "DecisionListPolicy":
-        """Rank the actions that each state has by preferences, the largest first."""
+        """Rank the actions that each state has by preferences, the largest first.
+
+        Args:
+            preferences: Ranks of the actions of each state, or of each step and state.
+            possible: Actions that each state has.
+            task: The task, whose names of states and actions `print` shows.
+        """
         order = rank(np.where(possible, preferences, -np.inf))
         place = np.arange(possible.shape[-1])
-        return cls(np.where(place < possible.sum(-1, keepdims=True), order, NO_ACTION))
+        is_ranked = place < possible.sum(-1, keepdims=True)
+        return cls(np.where(is_ranked, order, NO_ACTION), task)
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> "DecisionListPolicy":
-        """Read what `save` wrote."""
+        """Read a policy from the file that `save` wrote."""
         with np.load(path) as file:
             return cls(file["rankings"])
 
@@ -88,6 +104,31 @@ class DecisionListPolicy:
         """Return a state's actions from the best to the worst."""
         rankings = self.rankings if self.horizon is None else self.rankings[step]
         return [int(action) for action in rankings[state] if action != NO_ACTION]
+
+    def __str__(self) -> str:
+        num_states = self.rankings.shape[-2]
+        lines = [self.line(state) for state in range(min(num_states, MAX_LINES))]
+        if num_states > MAX_LINES:
+            lines.append(f"... and {num_states - MAX_LINES} more states")
+        if self.horizon is not None:
+            lines.append(f"(at the first of {self.horizon} steps)")
+        return "\n".join(lines)
+
+    def line(self, state: int, step: int = 0) -> str:
+        """Return a state's ranking in words, such as "at 12: to 13, else 7, else wait".
+
+        Args:
+            state: Number of the state.
+            step: Number of the step, where each step has rankings of its own.
+        """
+        ranking = self.ranking(state, step)
+        if self.task is None:
+            return f"state {state}: {', else '.join(map(str, ranking))}"
+        states = self.task.states()
+        here = state if states is None else states[state]
+        names = self.task.names_at(here)
+        words = _without_repetition([names[action] for action in ranking])
+        return f"{self.task.describe(here)}: {', else '.join(words)}"
 
     def action_probs(self, mdp: TabularSASMDP) -> Float[Floats, "*T S A"]:
         """Probability of each action in every state, over the sets."""
@@ -113,12 +154,12 @@ class DecisionListPolicy:
         Args:
             observation: `observation`, the number of the state, and `action_mask`; of
                 one environment, or batched.
-            state: What the last call returned, or `None` at first.
+            state: The second value that the last call returned, or `None` at first.
             episode_start: Which environments start an episode.
             deterministic: Ignored: the policy is deterministic.
 
         Returns:
-            The actions, and what to pass on as `state`.
+            The actions, and the value to pass on as `state`.
         """
         numbers = np.asarray(observation["observation"])
         mask = np.atleast_2d(observation[MASK_KEY])
@@ -157,6 +198,16 @@ class DecisionListPolicy:
             raise ValueError(f"no action is available in environments {some(empty)}")
         chosen: Ints = place.argmin(axis=1)
         return chosen
+
+
+def _without_repetition(names: Sequence[str]) -> list[str]:
+    """Leave out the first word of a name where the name before has it too."""
+    shortened, before = [], ""
+    for name in names:
+        word, _, rest = name.partition(" ")
+        shortened.append(rest if rest and word == before else name)
+        before = word if rest else ""
+    return shortened
 
 
 def steps_so_far(

@@ -26,7 +26,7 @@ class Problem:
         problem: A task, an environment of `sas_gym` or an id.
 
     Raises:
-        ValueError: If it is none of them.
+        ValueError: If it is something else.
     """
 
     def __init__(self, problem: ProblemLike) -> None:
@@ -62,7 +62,7 @@ class Problem:
         """Return the problem as arrays, or `None` if its task has no such form.
 
         Args:
-            gamma: Discount; by default that of the arrays, which is 1 unless the task
+            gamma: Discount; by default the discount of the arrays, 1 unless the task
                 says otherwise.
         """
         mdp = self.task.tabular()
@@ -77,7 +77,7 @@ class Problem:
         return mdp.replace(**changes)
 
     def own_solution(self) -> TaskSolution | None:
-        """Return what the task's own solver finds, if it holds for this problem."""
+        """Return the solution of the task's own solver, if it holds here."""
         limit_may_cut = self.max_episode_steps is not None and not self.task.always_ends
         if limit_may_cut or self._has_other_sets:
             return None

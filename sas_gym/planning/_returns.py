@@ -55,8 +55,8 @@ class BestRule(NamedTuple):
 def optimal_return(problem: ProblemLike, gamma: float = 1.0) -> float:
     """Compute the best mean return of an episode.
 
-    The start, the action sets and the time limit are those of the problem. The maze and
-    the recommender have no exact solution: for them the value was computed by
+    The start, the action sets and the time limit of the problem count. The maze and the
+    recommender have no exact solution: for them the value was computed by
     `python -m sas_gym.planning.approximations`, see `reference_return`. Where outcomes
     last, the optimum is known if the mask shows the outcome; else `informed_return` is
     an upper bound.
@@ -226,7 +226,7 @@ def _known() -> dict[str, Any]:
 
 
 def _is_row_of(row: dict[str, Any], problem: Problem) -> bool:
-    """Compare a stored row's settings with those of a problem."""
+    """Compare the settings of a stored row and of a problem."""
     if row["max_episode_steps"] != problem.max_episode_steps:
         return False
     make: Callable[..., Task] = type(problem.task)

@@ -81,7 +81,7 @@ def sampled(mdp: TabularSASMDP, num_sets: int, seed: int = 0) -> TabularSASMDP:
     """Replace an MDP's action sets by samples of them, independent in every state.
 
     Every planner then works with any distribution. `sampling_error` estimates how far
-    the values are from those under the distribution itself.
+    the values are from the values under the distribution itself.
 
     Args:
         mdp: The MDP, with any distribution of the action sets.
@@ -112,12 +112,12 @@ def sampling_error(mdp: TabularSASMDP, solution: Solution) -> SamplingError:
     """Return how far a solution with sampled sets is from the exact one.
 
     To first order an error of the backup in one state counts in another as often as
-    the former is visited from the latter. So what the k-th sets of all states gain is
-    summed up from every state, and the spread over k gives the standard error. Beside
-    it a maximum over samples is biased upwards, by an amount of the order of 1 / K.
+    the former is visited from the latter. So the gains of the k-th sets of all states
+    are summed up from every state, and the spread over k gives the standard error. A
+    maximum over samples is also biased upwards, by an amount of the order of 1 / K.
 
     Args:
-        mdp: What `sampled` returned, without a horizon.
+        mdp: The SAS-MDP that `sampled` returned, without a horizon.
         solution: Its solution.
     """
     action_sets = mdp.action_sets

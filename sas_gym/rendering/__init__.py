@@ -15,8 +15,9 @@ from sas_gym.rendering import (  # noqa: F401  # they register their drawings
     _maze,
     _recommender,
     _routing,
+    _shut_the_box,
 )
-from sas_gym.rendering._draw import draw, draw_background
-from sas_gym.rendering._frame import Frame, frame
+from sas_gym.rendering._draw import draw, draw_background, draw_outcome
+from sas_gym.rendering._frame import Frame, Story, frame
 
-__all__ = ["Frame", "draw", "draw_background", "frame"]
+__all__ = ["Frame", "Story", "draw", "draw_background", "draw_outcome", "frame"]

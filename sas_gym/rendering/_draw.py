@@ -53,11 +53,30 @@ def draw(task: Task, ax: "Axes", state: Any, mask: Mask) -> None:
 
 
 @singledispatch
+def draw_outcome(
+    task: Task,  # for the functions that are registered
+    ax: "Axes",
+    state: Any,
+    outcome: int,
+) -> None:
+    """Draw the outcome that decided the action set, such as dice; by default nothing.
+
+    It is called where the action sets are `Outcomes`.
+
+    Args:
+        task: The task.
+        ax: Where to draw.
+        state: The state of one environment.
+        outcome: Number of the outcome.
+    """
+
+
+@singledispatch
 def draw_background(
     task: Task,  # noqa: ARG001  # for the functions that are registered
     ax: "Axes",
 ) -> None:
-    """Draw what depends neither on the state nor on the action set; by default nothing.
+    """Draw the part that no state and no action set changes; by default nothing.
 
     It is drawn once per task and lies below what `draw` draws. A background is worth
     registering for what takes long: a legend, names, hundreds of lines.

@@ -7,8 +7,9 @@ from gymnasium.error import DependencyNotInstalled
 from numpy.typing import NDArray
 
 from sas_gym._types import Mask
-from sas_gym.rendering._draw import draw, draw_background
+from sas_gym.rendering._draw import draw, draw_background, draw_outcome
 from sas_gym.rendering._once_per_task import OncePerTask
+from sas_gym.rendering._style import write_footer
 from sas_gym.tasks._task import Task
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ AXES = (0.06, 0.06, 0.88, 0.88)
 
 
 class Background(NamedTuple):
-    """What all frames of a task have in common, drawn once."""
+    """The part that all frames of a task share, drawn once."""
 
     pixels: Any
     """A matplotlib `BufferRegion`."""
@@ -35,19 +36,39 @@ class Background(NamedTuple):
     """The limits and the aspect of its axes."""
 
 
-def frame(task: Task, state: Any, mask: Mask) -> Frame:
+class Story(NamedTuple):
+    """The last action, the return so far and the outcome behind a picture."""
+
+    total: float
+    """Return of the episode so far."""
+    last_action: str | None = None
+    """Name of the last action, if the episode has had one."""
+    outcome: int | None = None
+    """Number of the outcome that decided the action set, if one did."""
+
+    def __str__(self) -> str:
+        last = "" if self.last_action is None else f"last action: {self.last_action}, "
+        return f"{last}return so far: {self.total:.6g}"
+
+
+def frame(task: Task, state: Any, mask: Mask, story: Story | None = None) -> Frame:
     """Draw a state and its action set, always in the same size.
 
     Args:
         task: The task.
         state: The state of one environment.
         mask: Its action set, [A].
+        story: The last action, the return so far and the outcome, if known.
     """
     background = _background(task)
     canvas, ax = _empty_axes()
     canvas.figure.set_facecolor("none")
     ax.set(facecolor="none", **background.view)
     draw(task, ax, state, mask)
+    if story is not None:
+        write_footer(ax, str(story))
+        if story.outcome is not None:
+            draw_outcome(task, ax, state, story.outcome)
     renderer = canvas.get_renderer()
     canvas.restore_region(background.pixels)
     canvas.figure.draw(renderer)

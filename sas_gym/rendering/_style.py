@@ -69,6 +69,12 @@ def write_summary(ax: "Axes", summary: str) -> None:
     _write_above(ax, summary, loc="right")
 
 
+def write_footer(ax: "Axes", text: str) -> None:
+    """Write a line at the foot of the picture, below the legend."""
+    style: Style = {"fontsize": SMALL, "color": DARK, "parse_math": False}
+    ax.figure.text(0.5, 0.004, text, ha="center", va="bottom", **style)
+
+
 def write(ax: "Axes", point: Point, text: str, **options: Any) -> None:
     """Write a text centred at a point; further options as for `Axes.text`."""
     x, y = point
@@ -120,6 +126,7 @@ def draw_legend(ax: "Axes", styles: Mapping[str, Style]) -> None:
         handles=handles,
         loc="upper center",
         bbox_to_anchor=(0.5, 0.0),
+        borderaxespad=0.0,
         ncols=len(handles),
         fontsize=SMALL,
         labelcolor=DARK,

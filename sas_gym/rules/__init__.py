@@ -14,11 +14,15 @@ from sas_gym.rules._maze import shortest_way
 from sas_gym.rules._recommender import most_profitable, myopic
 from sas_gym.rules._routing import shortest_path
 from sas_gym.rules._rule import Rule, rules_of
+from sas_gym.rules._shut_the_box import fewest_tiles, highest_tile, most_tiles
 
 __all__ = [
     "RandomPolicy",
     "Rule",
+    "fewest_tiles",
+    "highest_tile",
     "most_profitable",
+    "most_tiles",
     "myopic",
     "rules_of",
     "shortest_path",

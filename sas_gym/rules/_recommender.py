@@ -18,7 +18,7 @@ def myopic(task: Recommender) -> Rule:
 
 
 def most_profitable(task: Recommender) -> Rule:
-    """Recommend the product in stock with the largest profit, whoever the user is.
+    """Recommend the product in stock with the largest profit, to every user.
 
     Args:
         task: A recommender.

@@ -33,7 +33,7 @@ class BayArea(Routing):
     always available.
 
     ## Observation Space
-    The junction, `Discrete(33)`, beside the mask.
+    The junction, `Discrete(33)`, and the mask.
 
     ## Rewards
     Minus the length of the link in kilometres; minus `wait_cost` for waiting.

@@ -50,7 +50,7 @@ class Maze(Task):
     others, of the position and of the past; never none.
 
     ## Observation Space
-    The position, `Box(0.0, 1.0, (2,), float32)`, beside the mask.
+    The position, `Box(0.0, 1.0, (2,), float32)`, and the mask.
 
     ## Rewards
     -0.05 per action, and +100 at the goal.
@@ -129,7 +129,6 @@ class Maze(Task):
         boxes = np.stack([self.goal, _SQUARE, *self.walls]).T.copy()
         # By coordinate, box and point: each box meets all points in a row.
         self._low, self._high = boxes[0::2, :, None], boxes[1::2, :, None]
-        # As arrays, as NumPy takes longer over a number.
         self._noise, self._step_length = np.array(noise), np.array(step_length)
         self._micro_steps = (self.directions * step_length).T
         self._rewards = np.array([step_reward, step_reward + goal_reward])
@@ -173,7 +172,7 @@ class Maze(Task):
         stops = (blocked | in_goal).reshape(-1, num_points)
         stops[:, 0], stops[:, -1] = False, True
         stop = stops.argmax(axis=1) + np.arange(0, stops.size, num_points)
-        stop -= blocked.take(stop).astype(np.intp)  # else NumPy converts them slowly
+        stop -= blocked.take(stop).astype(np.intp)
         arrived = in_goal.take(stop)
         return points.take(stop, axis=1).T, self._rewards.take(arrived), arrived
 
@@ -209,7 +208,7 @@ class Maze(Task):
         within = (points >= self._low) & (points <= self._high)
         in_goal, in_square, *in_walls = within[0] & within[1]
         blocked: Mask = ~in_square
-        for in_wall in in_walls:  # few, and `reduce` takes as long as five
+        for in_wall in in_walls:
             blocked |= in_wall
         return blocked, in_goal
 

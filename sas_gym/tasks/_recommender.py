@@ -222,12 +222,12 @@ class Recommender(Task):
     ) -> Float[NDArray[Any], "N A"]:
         """Return the mean profit of recommending each product now.
 
-        A myopic policy recommends the largest of these that is available.
+        A myopic policy recommends the available product with the largest one.
         """
         return self.purchase_probability(state) * self.profit
 
     def product_features(self) -> Float[NDArray[Any], "A F"]:
-        """Return what is known of each product, one row per product.
+        """Return the features of the products, one row per product.
 
         Its profit as a share of the largest, its appeal and its pull; then a 1 for the
         topic that it belongs to, and a 1 for the topic that it leads to.

@@ -43,7 +43,7 @@ class SanFrancisco(Routing):
     `bridge_availability`, independently of the others and of the past; never none.
 
     ## Observation Space
-    The junction, `Discrete(28)`, beside the mask.
+    The junction, `Discrete(28)`, and the mask.
 
     ## Rewards
     -0.1 per step, a further -1 for a road that leads back to where it started, and +10

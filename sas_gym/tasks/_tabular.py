@@ -27,16 +27,16 @@ class TabularSASMDP(Task):
     """A SAS-MDP whose states are numbers, given by its arrays: playable and solvable.
 
     `SASEnv` and `SASVectorEnv` play it, `sas_gym.planning` solves it. A terminal state
-    ends the episode and is worth 0; what its arrays say is never used.
+    ends the episode and is worth 0; its rows of the arrays are never used.
 
     Args:
         transition: Probability of each next state: dense (S, A, S), or a SciPy sparse
-            matrix (S * A, S) whose row s * A + a is that of action a in state s. It is
-            kept sparse. A row of zeros says that the state has no such action.
+            matrix (S * A, S) with row s * A + a for action a in state s. It is kept
+            sparse. A row of zeros says that the state has no such action.
         reward: Mean reward of each action (S, A).
         action_sets: Distribution of the action sets, or just a probability.
         initial_distribution: Probability of each state to be the first (S,); by default
-            uniform over those that are not terminal.
+            uniform over the states that are not terminal.
         terminal_states: Numbers of the states that end an episode.
         gamma: Discount, in [0, 1].
         horizon: Number of steps after which an episode is truncated, or `None`. It is
@@ -78,6 +78,46 @@ class TabularSASMDP(Task):
         self.gamma = _checked_gamma(gamma)
         self.horizon = _checked_horizon(horizon)
         self.observation_space = gym.spaces.Discrete(self.num_states)
+
+    @classmethod
+    def from_moves(
+        cls,
+        task: Task,
+        possible: Bool[Mask, "S A"],
+        terminal_states: Sequence[int] | NDArray[Any],
+        **options: Any,
+    ) -> "TabularSASMDP":
+        """Return the arrays of a task whose moves draw nothing, as in a board game.
+
+        Args:
+            task: A task whose states are their numbers.
+            possible: Actions that each state has.
+            terminal_states: States in which an episode is over. A move that ends an
+                episode elsewhere leads to the first one.
+            **options: The rest goes to the constructor; by default an episode starts
+                where `task.reset` starts it.
+        """
+        state, action = np.nonzero(possible)
+        rng = np.random.default_rng(0)  # the moves draw nothing
+        next_state, moved, ended = task.transition(state, action, rng)
+        next_state = np.where(ended, terminal_states[0], next_state)
+        num_states, num_actions = possible.shape
+        row = state * num_actions + action
+        reward = np.zeros(possible.shape)
+        reward[state, action] = moved
+        start = np.zeros(num_states)
+        start[task.reset(1, rng)] = 1.0
+        return cls(
+            sparse.csr_array(
+                (np.ones(len(row)), (row, next_state)),
+                shape=(possible.size, num_states),
+            ),
+            reward,
+            task.action_sets,
+            terminal_states=terminal_states,
+            task=task,
+            **{"initial_distribution": start, **options},
+        )
 
     def replace(self, **changes: Any) -> "TabularSASMDP":
         """Return a copy with some of the constructor's arguments changed."""

@@ -1,4 +1,4 @@
-"""What a task is: batched dynamics and the distribution of its action sets."""
+"""The base class of a task: batched dynamics and their action sets."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
@@ -148,8 +148,8 @@ class Task(ABC):
     def solve(self) -> "TaskSolution | None":
         """Return the optimum and an optimal policy, or `None`.
 
-        A task that is too large for arrays can bring its own solver. The solution is
-        that of the task's own action sets, undiscounted and without a time limit.
+        A task that is too large for arrays can bring its own solver. The solution holds
+        for the task's own action sets, undiscounted and without a time limit.
         """
         return None
 

@@ -42,7 +42,7 @@ class ThetaTwoTheta(Task):
     and of the past; never none.
 
     ## Observation Space
-    The state's feature, `Box(1.0, 2.0, (1,), float32)`, beside the mask.
+    The state's feature, `Box(1.0, 2.0, (1,), float32)`, and the mask.
 
     ## Rewards
     0, always.

@@ -4,11 +4,19 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-from sas_gym import BayArea, Maze, Recommender, SanFrancisco, Task, ThetaTwoTheta
+from sas_gym import (
+    BayArea,
+    Maze,
+    Recommender,
+    SanFrancisco,
+    ShutTheBox,
+    Task,
+    ThetaTwoTheta,
+)
 from sas_gym.action_sets import Independent
 from sas_gym.rendering import frame
 
-TASKS = [SanFrancisco, BayArea, Maze, Recommender, ThetaTwoTheta]
+TASKS = [SanFrancisco, BayArea, Maze, Recommender, ShutTheBox, ThetaTwoTheta]
 every_task = pytest.mark.parametrize("task", TASKS, ids=lambda task: task.__name__)
 
 CAPTION_HEIGHT = 36

@@ -1,8 +1,17 @@
 """Playing environments, and keeping all that they return."""
 
+from typing import Any
+
+import gymnasium as gym
 import numpy as np
 
 from sas_gym.masks import sample_actions
+
+
+def available_by(env_id: str, probability: float) -> dict[str, Any]:
+    """Return the argument that makes actions so available, if the rules let it."""
+    task: Any = gym.make(env_id).unwrapped
+    return {} if task.task.rules_decide else {"availability": probability}
 
 
 def random_action(mask, rng):

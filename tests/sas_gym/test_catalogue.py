@@ -31,6 +31,10 @@ IS_AS_ITS_NAME_SAYS: dict[str, Any] = {
     "failing_bridge": lambda task: (
         np.unique(task.availability[9]).tolist() == [0.0, 0.05, 0.5, 1.0]
     ),
+    "one_die": lambda task: "one die" in task.action_names,
+    "score": lambda task: task.objective == "score",
+    "ten_tiles": lambda task: task.num_tiles == 10,
+    "twelve_tiles": lambda task: task.num_tiles == 12,
 }
 
 

@@ -1,11 +1,21 @@
 """Returns are those of the stated episodes, and the random policy is uniform."""
 
+from typing import Any
+
 import gymnasium as gym
 import numpy as np
 import pytest
+from gymnasium.wrappers import TimeLimit
 from helpers.statistical import assert_frequencies, assert_mean
 
-from sas_gym import RandomPolicy, SASEnv, SASVectorEnv, Task, episode_returns
+from sas_gym import (
+    RandomPolicy,
+    SanFrancisco,
+    SASEnv,
+    SASVectorEnv,
+    Task,
+    episode_returns,
+)
 from sas_gym.action_sets import Independent
 
 
@@ -82,3 +92,54 @@ def test_random_policy_predicts_one_action_or_a_batch():
     env.step(action)
     batch, _ = SASVectorEnv(Countdown(), 3, action_sets=[0.0, 1.0]).reset(seed=0)
     np.testing.assert_array_equal(RandomPolicy().predict(batch)[0], [1, 1, 1])
+
+
+def test_episodes_of_an_id_a_task_and_an_environment():
+    """All are the episodes of one vector environment of 100 copies."""
+    map_id = "SAS/SanFrancisco-v0"
+    expected = episode_returns(gym.make_vec(map_id, 100), RandomPolicy(), 300, seed=5)
+    task = SanFrancisco()
+    limited = TimeLimit(SASEnv(task), 30)
+    for problem in (
+        map_id,
+        gym.make(map_id),
+        limited,
+        task.tabular().replace(horizon=30),
+    ):
+        returns = episode_returns(problem, RandomPolicy(), 300, seed=5)
+        assert len(returns) == 300
+        if not isinstance(problem, Task):
+            np.testing.assert_array_equal(returns, expected)
+    assert len(episode_returns(map_id, RandomPolicy(), 7, seed=5)) == 7
+
+
+def test_settings_of_an_environment_are_kept_in_copies():
+    env = gym.make(
+        "SAS/SanFrancisco-v0",
+        availability=0.2,
+        mask_in_observation=False,
+        on_unavailable="repair",
+        unavailable_penalty=100.0,
+    )
+
+    def blind(observation, mask):
+        assert observation.shape == (len(mask),)
+        return np.zeros(len(mask), int)
+
+    assert episode_returns(env, blind, 100, seed=0).mean() < -300
+    game = gym.make("SAS/ShutTheBox-v0", objective="score")
+    assert episode_returns(game, RandomPolicy(), 100, seed=0).mean() < -10
+
+
+def test_what_cannot_be_played_in_copies_is_named():
+    with pytest.raises(ValueError, match=r"Countdown might never end: write SASVector"):
+        episode_returns(Countdown(), RandomPolicy(), 10, seed=0)
+    scaled = gym.wrappers.TransformReward(
+        gym.make("SAS/Maze-v0"), lambda r: 2 * float(r)
+    )
+    with pytest.raises(ValueError, match="TransformReward wraps a single environment"):
+        episode_returns(scaled, RandomPolicy(), 10, seed=0)
+    wrong: list[Any] = [gym.make("CartPole-v1"), "CartPole-v1", None]
+    for env in wrong:
+        with pytest.raises(ValueError, match="expected a vector environment, an id of"):
+            episode_returns(env, RandomPolicy(), 10, seed=0)

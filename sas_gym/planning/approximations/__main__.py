@@ -1,9 +1,9 @@
 """Compute the returns of the maze and the recommender: a few minutes on one core.
 
-`python -m sas_gym.planning.approximations` writes what `reference_return` reads.
+`python -m sas_gym.planning.approximations` writes the file for `reference_return`.
 
 The maze is solved on two grids, with the noise sampled, by backward induction over its
-80 steps. Its optimum is that of the finer grid; the error is the larger one of its
+80 steps. The finer grid gives the optimum; the error is the larger one of its
 distances from the coarser grid and from the mean return of the finer grid's policy in
 the maze itself. The recommender's optimum lies between a lower bound, the return of a
 fitted plan, and an upper bound by information relaxation: it is taken in the middle,
@@ -120,7 +120,7 @@ def recommender_returns() -> Iterator[tuple[float, Reference]]:
 
 
 def reference(env: SASVectorEnv, optimal: float, error: float) -> Reference:
-    """Play at random and by the rules, and put the best rule beside the optimum."""
+    """Play at random and by the rules; return these returns with the optimum."""
     random, random_error = mean_return(env, RandomPolicy(SEED))
     played = [(rule.name, *mean_return(env, rule)) for rule in rules_of(env.task)]
     rule, rule_return, rule_error = max(played, key=lambda each: each[1])

@@ -95,7 +95,7 @@ def test_availability_of_a_guest_wraps_it() -> None:
     assert isinstance(cartpole, sas_gym.StochasticActionSets)
     sets: Any = cartpole.action_sets
     np.testing.assert_allclose(sets.availability, 0.3)
-    markov = {"action_sets": {"Markov": [0.1, [0.05, 0.0]]}}
+    markov = {"action_sets": {"Markov": [0.1, [0.0, 0.05]]}}
     cartpole = make_env(make_problem("CartPole-v1", markov))
     assert isinstance(
         cartpole.get_wrapper_attr("action_sets"), sas_gym.action_sets.Markov

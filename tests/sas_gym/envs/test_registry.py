@@ -11,7 +11,7 @@ from typing import Any
 import gymnasium as gym
 import pytest
 from gymnasium.utils.env_checker import data_equivalence
-from helpers.playing import play, play_vector
+from helpers.playing import available_by, play, play_vector
 
 import sas_gym
 from sas_gym import SPECS, ThetaTwoTheta
@@ -87,11 +87,12 @@ def test_signatures_have_every_argument(env_id, make):
 
 @every_id
 def test_spec_survives_json(env_id):
-    spec = gym.make(env_id, availability=0.6).spec
+    options = available_by(env_id, 0.6)
+    spec = gym.make(env_id, **options).spec
     assert spec is not None
     again = gym.make(gym.envs.registration.EnvSpec.from_json(spec.to_json()))
     assert data_equivalence(
-        play(gym.make(env_id, availability=0.6), 20), play(again, 20), exact=True
+        play(gym.make(env_id, **options), 20), play(again, 20), exact=True
     )
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from gymnasium.utils.env_checker import data_equivalence
 from gymnasium.vector import AutoresetMode
+from helpers.playing import available_by
 from helpers.statistical import assert_frequencies, assert_mean_at_most
 
 import sas_gym
@@ -76,7 +77,7 @@ def test_repaired_step_is_a_step_of_an_available_action_less_the_penalty(env_id)
 @every_id
 def test_repair_leaves_other_environments_and_the_dynamics_alone(env_id):
     strict, lenient = (
-        gym.make_vec(env_id, num_envs=3, action_sets=0.5, on_unavailable=response)
+        gym.make_vec(env_id, 3, on_unavailable=response, **available_by(env_id, 0.5))
         for response in ("raise", "repair")
     )
     for seed in range(20):
@@ -123,7 +124,7 @@ def test_repairing_vector_env_of_one_equals_single_env(env_id, mode):
     """Through SyncVectorEnv, what blind actions lead to is the same to the last bit."""
     options: dict[str, Any] = {
         "num_envs": 1,
-        "availability": 0.5,
+        **available_by(env_id, 0.5),
         "on_unavailable": "repair",
         "unavailable_penalty": 0.5,
     }
@@ -167,7 +168,9 @@ class Blind:
 
     def __init__(self, env):
         mdp = env.tabular().replace(horizon=env.max_episode_steps)
-        self.best = solve(mdp).q_values[0].argmax(axis=1)
+        # Of all steps the first, where a time limit makes them differ.
+        q_values = solve(mdp).q_values.reshape(-1, *mdp.reward.shape)
+        self.best = q_values[0].argmax(axis=1)
         states = np.arange(mdp.num_states)
         self.observations = env.task.observe(states).reshape(len(states), -1)
 
@@ -185,7 +188,7 @@ def watched_task(env_id, taken):
             taken.append(action.copy())
             return super().transition(state, action, rng)
 
-    return Watched(availability=0.2)
+    return Watched(**available_by(env_id, 0.2))
 
 
 @every_solved_id
@@ -214,7 +217,7 @@ def test_repaired_policy_stays_in_the_sets(env_id, num_envs):
 @pytest.mark.parametrize("availability", [0.2, 0.8])
 def test_repaired_policy_cannot_beat_the_optimum(env_id, availability):
     """A no-op could: naming the best road until it opens had 8.97 instead of 3.967."""
-    options: dict[str, Any] = {"availability": availability, "on_unavailable": "repair"}
+    options = {**available_by(env_id, availability), "on_unavailable": "repair"}
     vector: Any = gym.make_vec(env_id, num_envs=500, **options)
     returns = episode_returns(vector, Blind(vector.unwrapped), 20_000, seed=0)
     assert_mean_at_most(returns, optimal_return(vector))
@@ -223,7 +226,8 @@ def test_repaired_policy_cannot_beat_the_optimum(env_id, availability):
 @every_solved_id
 def test_repaired_policy_of_one_environment_cannot_beat_the_optimum(env_id):
     limit = gym.spec(env_id).max_episode_steps
-    env: Any = gym.make(env_id, availability=0.2, on_unavailable="repair")
+    options = {**available_by(env_id, 0.2), "on_unavailable": "repair"}
+    env: Any = gym.make(env_id, **options)
     policy = Blind(SASVectorEnv(env.unwrapped.task, 1, max_episode_steps=limit))
     returns = np.zeros(300)
     for episode in range(len(returns)):

@@ -11,7 +11,14 @@ from hypothesis import given, settings
 from stable_baselines3.common.evaluation import evaluate_policy
 from stable_baselines3.common.monitor import Monitor
 
-from sas_gym import BayArea, RandomPolicy, SanFrancisco, SASVectorEnv, episode_returns
+from sas_gym import (
+    BayArea,
+    RandomPolicy,
+    SanFrancisco,
+    SASVectorEnv,
+    ShutTheBox,
+    episode_returns,
+)
 from sas_gym.planning import (
     DecisionListPolicy,
     backward_induction,
@@ -179,3 +186,28 @@ def test_invalid_observation_error():
         policy(np.array([0, 1]), np.array([[1, 0], [0, 0]]))
     with pytest.raises(ValueError, match="its own rankings for each step"):
         DecisionListPolicy([[[0, 1]]])(np.array([0]), np.ones((1, 2)))
+
+
+def test_policy_prints_names_of_states_and_actions():
+    task = SanFrancisco(wait_cost=0.2)
+    policy: Any = solve(task).policy
+    lines = str(policy).splitlines()
+    assert lines[1] == "at 1: to 0, else wait, else to 2, else 3"
+    assert len(lines) == 28
+    assert policy.line(26).startswith("at 26: to 27, else wait, else to 23")
+
+
+def test_policy_prints_numbers_without_a_task():
+    policy = DecisionListPolicy([[1, 0, 2], [0, 2, -1]])
+    assert str(policy) == "state 0: 1, else 0, else 2\nstate 1: 0, else 2"
+    many = DecisionListPolicy(np.zeros((2, 100, 1), int))
+    assert str(many).splitlines()[-2:] == [
+        "... and 70 more states",
+        "(at the first of 2 steps)",
+    ]
+
+
+def test_policy_prints_moves_of_a_game():
+    policy: Any = solve(ShutTheBox(3)).policy
+    assert policy.line(0b111).startswith("open: 1 2 3: shut 1 + 2 + 3, else ")
+    assert policy.line(0b010) == "open: 2: shut 2, else give up"

@@ -6,6 +6,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium.wrappers import TimeLimit
+from helpers.playing import available_by
 from helpers.statistical import assert_mean
 
 from sas_gym import (
@@ -55,11 +56,12 @@ def test_normalized_score_is_0_for_random_and_1_for_optimal():
 @pytest.mark.parametrize("availability", AVAILABILITIES)
 @pytest.mark.parametrize("env_id", [spec.id for spec in SPECS])
 def test_every_id_has_returns_at_every_availability(env_id, availability):
-    env = gym.make(env_id, availability=availability)
+    options = available_by(env_id, availability)
+    env = gym.make(env_id, **options)
     best, random = optimal_return(env), random_return(env)
     assert np.isfinite([best, random]).all()
     assert best >= random
-    assert best == optimal_return(gym.make_vec(env_id, 2, availability=availability))
+    assert best == optimal_return(gym.make_vec(env_id, 2, **options))
 
 
 @pytest.mark.parametrize("env_id", ["SAS/Maze-v0", "SAS/Recommender-v0"])

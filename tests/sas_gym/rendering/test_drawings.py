@@ -13,7 +13,18 @@ from helpers.pictures import (
     without_colour,
 )
 
-from sas_gym import BayArea, Maze, Recommender, Routing, SanFrancisco, ThetaTwoTheta
+from sas_gym import (
+    BayArea,
+    Maze,
+    Recommender,
+    Routing,
+    SanFrancisco,
+    SASVectorEnv,
+    ShutTheBox,
+    ThetaTwoTheta,
+)
+from sas_gym.masks import sample_actions
+from sas_gym.rendering import Story, frame
 from sas_gym.rendering._graph_view import GraphView, action_paths
 from sas_gym.tasks._san_francisco import POSITIONS, ROADS
 
@@ -33,6 +44,7 @@ def test_every_action_shows_without_colour(task):
         (SanFrancisco, np.arange(28)),
         (BayArea, np.arange(33)),
         (ThetaTwoTheta, np.arange(2)),
+        (ShutTheBox, 2 ** np.arange(9)),
         (Maze, np.array([[0.2, 0.1], [0.2, 0.12], [0.21, 0.1], [0.9, 0.9]])),
         (Recommender, Recommender().reset(4, np.random.default_rng(0))),
     ],
@@ -172,3 +184,54 @@ def test_catalogue_of_any_size_shows_the_best_product(num_products, num_topics):
     with_all = without_colour(shop, state, mask)
     mask[shop.expected_profit(state[None]).argmax()] = False
     assert (with_all != without_colour(shop, state, mask)).sum() >= VISIBLE
+
+
+def test_dice_of_every_throw_look_different():
+    task = ShutTheBox(one_die=True)
+    mask = np.ones(task.num_actions, dtype=bool)
+    both = {
+        frame(task, 2 * 512 + 1, mask, Story(0.0, None, throw)).tobytes()
+        for throw in range(36)
+    }
+    one = {
+        frame(task, 512 + 1, mask, Story(0.0, None, throw)).tobytes()
+        for throw in range(36)
+    }
+    choosing = {
+        frame(task, 1, mask, Story(0.0, None, throw)).tobytes() for throw in range(36)
+    }
+    assert (len(both), len(one), len(choosing)) == (36, 6, 1)
+
+
+def test_picture_tells_the_last_action_and_the_return():
+    env = SASVectorEnv(SanFrancisco(1.0, start=5), 2, render_mode="rgb_array")
+    env.reset(seed=0)
+    start = env.render()[0]
+    assert str(env._batch.story(0)) == "return so far: 0"
+    env.step([1, 2])
+    stories = [str(env._batch.story(i)) for i in range(2)]
+    assert stories == [
+        "last action: to 4, return so far: -0.1",
+        "last action: to 7, return so far: -0.1",
+    ]
+    env.step([0, 0])
+    assert str(env._batch.story(0)) == "last action: to 2, return so far: -0.2"
+    assert (env.render()[0][-20:] != start[-20:]).any()
+
+
+def test_dice_in_the_picture_are_the_dice_of_the_mask():
+    """At any step and after any restart, in one environment and in many."""
+    for num_envs in (1, 3, 500):
+        task = ShutTheBox()
+        env = SASVectorEnv(task, num_envs)
+        _, infos = env.reset(seed=0)
+        rng = np.random.default_rng(0)
+        for _ in range(40):
+            mask = infos["action_mask"]
+            for i in range(min(num_envs, 3)):
+                story = env._batch.story(i)
+                shown = task.available(
+                    env._batch.state[i : i + 1], np.array([story.outcome])
+                )
+                np.testing.assert_array_equal(shown[0], mask[i])
+            *_, infos = env.step(sample_actions(mask, rng))

@@ -62,10 +62,10 @@ def test_vector_env_renders_every_environment():
     env.reset(seed=0)
     env.step([mask.argmax() for mask in env.action_masks()])
     frames = env.render()
-    for picture, state, mask in zip(
-        frames, env._batch.state, env.action_masks(), strict=True
-    ):
-        np.testing.assert_array_equal(picture, frame(Maze(), state, mask))
+    batch = env._batch
+    for i, picture in enumerate(frames):
+        expected = frame(Maze(), batch.state[i], batch.mask[i], batch.story(i))
+        np.testing.assert_array_equal(picture, expected)
     assert len(frames) == 3
 
 
