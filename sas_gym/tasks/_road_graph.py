@@ -51,8 +51,8 @@ def road_arguments(
 
 
 def road_things(
-    tail: Int[Ints, " M"], head: Int[Ints, " M"], availability: Float[Floats, " M"]
-) -> tuple[Int[Ints, " M"], Float[Floats, " K"]]:
+    tail: Int[Ints, " E"], head: Int[Ints, " E"], availability: Float[Floats, " E"]
+) -> tuple[Int[Ints, " E"], Float[Floats, " G"]]:
     """Number the streets: the two directions of a street are one thing.
 
     Of parallel roads the first ones each way belong together, then the second ones, and

@@ -2,11 +2,12 @@
 
     PYTHONPATH=tests python -m helpers.saved_models
 
-writes those of this version, before its release. Files of a released version are never
-written again.
+writes those of this version, again and again until its release. Files of a released
+version are never written again.
 """
 
 import json
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from helpers.agents import PAPER_AGENTS, SHORT, make_agent
 from sas_agents import make_vec_env
 
 FOLDER = Path(__file__).parents[1] / "sas_agents" / "base" / "saved_models"
+CHANGELOG = Path(__file__).parents[2] / "CHANGELOG.md"
 MAP = "SAS/SanFrancisco-v0"
 
 
@@ -47,8 +49,9 @@ def predicted(model: Any) -> list[int]:
 def write() -> None:
     """Write the files of this version, with what the models predict."""
     folder = FOLDER / sas_gym.__version__
-    if folder.exists():
-        raise SystemExit(f"{folder} exists: delete it if {folder.name} is unreleased")
+    if f"## {folder.name} (unreleased)" not in CHANGELOG.read_text():
+        raise SystemExit(f"{folder.name} is released: its files must load as they are")
+    shutil.rmtree(folder, ignore_errors=True)
     expected = {}
     for agent, policy in cases():
         small = {"net_arch": [4]} if policy == "MlpPolicy" else {}
