@@ -76,14 +76,14 @@ class SASPolicy(ModelPolicy):
         features_extractor_kwargs: Arguments of the features extractor.
         share_features_extractor: Must be `False`: each network has its own.
         normalize_images: Whether to divide images by 255.
+        optimizer_class: Optimiser of each network.
+        optimizer_kwargs: Its arguments without the rate.
         normalize_observations: Whether numbers of observations are normalised by their
             running mean and standard deviation. Default: yes for networks.
         action_features: Features of the actions that never change, one row per action:
             one network then scores every action by its row. Default: none.
         action_keys: Keys of the observations with one row of features per action, for
             the same network. Default: `action_features`, if the observations have it.
-        optimizer_class: Optimiser of each network.
-        optimizer_kwargs: Its arguments without the rate.
     """
 
     defaults: ClassVar[Defaults] = Defaults(
@@ -107,11 +107,11 @@ class SASPolicy(ModelPolicy):
         features_extractor_kwargs: dict[str, Any] | None = None,
         share_features_extractor: bool = False,
         normalize_images: bool = True,
+        optimizer_class: type[th.optim.Optimizer] = th.optim.Adam,
+        optimizer_kwargs: dict[str, Any] | None = None,
         normalize_observations: bool | None = None,
         action_features: ArrayLike | None = None,
         action_keys: Sequence[str] | None = None,
-        optimizer_class: type[th.optim.Optimizer] = th.optim.Adam,
-        optimizer_kwargs: dict[str, Any] | None = None,
     ) -> None:
         if use_sde:
             raise ValueError("use_sde=True is for continuous actions: leave it out")

@@ -47,14 +47,14 @@ class SASQPolicy(ModelPolicy):
             `FlattenExtractor`.
         features_extractor_kwargs: Arguments of the features extractor.
         normalize_images: Whether to divide images by 255.
+        optimizer_class: Optimiser of the Q-network.
+        optimizer_kwargs: Its arguments without the rate.
         normalize_observations: Whether numbers of observations are normalised by their
             running mean and standard deviation. Default: yes for networks.
         action_features: Features of the actions that never change, one row per action:
             one network then scores every action by its row. Default: none.
         action_keys: Keys of the observations with one row of features per action, for
             the same network. Default: `action_features`, if the observations have it.
-        optimizer_class: Optimiser of the Q-network.
-        optimizer_kwargs: Its arguments without the rate.
     """
 
     defaults: ClassVar[Defaults] = Defaults(learning_rate=1e-3, steps_per_update=8)
@@ -69,11 +69,11 @@ class SASQPolicy(ModelPolicy):
         features_extractor_class: type[BaseFeaturesExtractor] | None = None,
         features_extractor_kwargs: dict[str, Any] | None = None,
         normalize_images: bool = True,
+        optimizer_class: type[th.optim.Optimizer] = th.optim.Adam,
+        optimizer_kwargs: dict[str, Any] | None = None,
         normalize_observations: bool | None = None,
         action_features: ArrayLike | None = None,
         action_keys: Sequence[str] | None = None,
-        optimizer_class: type[th.optim.Optimizer] = th.optim.Adam,
-        optimizer_kwargs: dict[str, Any] | None = None,
     ) -> None:
         check_one_network(net_arch)
         super().__init__(
