@@ -72,14 +72,14 @@ def names_of(node: ast.AST) -> Iterator[str]:
 
 
 def test_named_files_exist():
-    """By their path, or in the folder of the file named before."""
-    folder = ROOT
-    for name in code(TEXT):
-        if re.fullmatch(r"[\w.]+(/[\w.]*)+|\w+\.(py|toml|ipynb|csv\.gz)", name):
-            path = ROOT / name
-            if "/" in name and path.exists():
-                folder = path if path.is_dir() else path.parent
-            assert path.exists() or (folder / name).exists(), name
+    """By their path, or in a folder that the same line names before."""
+    for line in TEXT.splitlines():
+        folders = [ROOT]
+        for name in code(line):
+            if re.fullmatch(r"[\w.]+(/[\w.]*)+|\w+\.(py|toml|ipynb|csv\.gz)", name):
+                found = [f / name for f in folders if (f / name).exists()]
+                assert found, name
+                folders.append(found[0] if found[0].is_dir() else found[0].parent)
 
 
 def test_layout_has_every_module_and_room():

@@ -125,6 +125,7 @@ def maskable_maze(num_envs=2):
     return DummyVecEnv([make] * num_envs)
 
 
+@pytest.mark.filterwarnings(r"ignore:learn\(0\)")  # sets up what an update needs
 def test_an_update_equals_that_of_maskable_ppo():
     """On the same batch, from the same parameters, to rounding."""
     settings: Any = {"n_steps": 64, "batch_size": 32, "n_epochs": 4, "ent_coef": 0.01}
