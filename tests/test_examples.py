@@ -18,6 +18,8 @@ from sas_agents.study import load_study
 from sas_agents.study.storage._table import variant_of
 from sas_gym.planning import optimal_return
 
+pytestmark = pytest.mark.slow
+
 DISPATCH_ID = "examples.dispatch:sas_examples/Dispatch-v0"
 dispatch: Any = import_module("examples.dispatch")
 grid: Any = import_module("examples.grid")

@@ -20,6 +20,8 @@ from scipy import stats
 
 from sas_gym.masks import MASK_KEY
 
+pytestmark = pytest.mark.slow
+
 
 def row(seed, greedy, label="old", problem="towing", agent="SASPG", sampled=0.0):
     run = Run(problem, agent, "default", 100, seed, label)

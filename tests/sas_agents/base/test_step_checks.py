@@ -21,6 +21,8 @@ from helpers.agents import (
 from sas_agents import SASQ, MaskedPPO, MaskedQRDQN, MaskedTRPO
 from sas_gym.masks import MASK_KEY
 
+pytestmark = pytest.mark.slow
+
 
 def mask(*values: float) -> dict[str, Any]:
     return {MASK_KEY: np.array(values)}

@@ -27,6 +27,8 @@ from sas_agents.models._dict_extractor import DictExtractor
 from sas_agents.models._features import Identity, OneHot
 from sas_gym.masks import MASK_KEY, masked_space
 
+pytestmark = pytest.mark.slow
+
 SMALL = {"features_extractor_kwargs": {"features_dim": 8}}
 IMAGE = spaces.Box(0, 255, (36, 36, 1), np.uint8)
 COLOUR_IMAGE = spaces.Box(0, 255, (36, 36, 3), np.uint8)

@@ -22,6 +22,8 @@ from sas_agents.study.search._finals import is_clearly_more
 from sas_agents.study.search._search import TrialJob, run_search, run_trial, searches
 from sas_agents.study.search._search_settings import Search
 
+pytestmark = pytest.mark.slow
+
 
 class InProcess(Backend):
     """A backend that runs in this process."""
