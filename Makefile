@@ -57,13 +57,16 @@ lint: $(VENV)/installed
 types: $(VENV)/installed
 	$(BIN)/mypy
 
-# `loadgroup` keeps the tests that share something costly in one process.
+# One process runs all tests of a file, which may share something costly; files with few
+# tests are not left to the end.
+PARALLEL := -n 2 --dist loadfile --no-loadscope-reorder
+
 unit: $(VENV)/installed
-	$(BIN)/pytest -n 2 --dist loadgroup --cov
+	$(BIN)/pytest $(PARALLEL) --cov
 
 # All tests but the slow ones: about a minute.
 quick: $(VENV)/installed
-	$(BIN)/pytest -n 2 --dist loadgroup -m "not slow"
+	$(BIN)/pytest $(PARALLEL) -m "not slow"
 
 notebooks: $(VENV)/installed
 	SAS_EXAMPLES_SIZE=small $(BIN)/pytest --nbmake -n 2 examples

@@ -25,7 +25,7 @@ SOURCES = [
 
 
 # Names that are defined elsewhere: a class, a Greek letter, markers of pytest.
-FOREIGN = {"VecEnv", "psi", "slow", "xdist_group", *PACKAGES}
+FOREIGN = {"VecEnv", "psi", "slow", *PACKAGES}
 
 
 def is_public(name: str) -> bool:

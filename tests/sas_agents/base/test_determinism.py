@@ -40,8 +40,7 @@ print(json.dumps({{
 }}))
 """
 
-# The tests share one fresh process per number of threads: one worker runs them all.
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("determinism")]
+pytestmark = pytest.mark.slow
 
 
 def digest(model) -> str:

@@ -26,8 +26,7 @@ from sas_agents.study.running._backends import Outcome, run_locally
 from sas_agents.study.running._training import execute
 from sas_agents.study.storage._store import read_folder, result_files, write_result
 
-# One worker makes the undisturbed results of these and of the tests of Ray.
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("studies")]
+pytestmark = pytest.mark.slow
 
 ONE_JOB = Backend(num_jobs=1)
 

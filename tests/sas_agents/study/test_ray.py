@@ -12,10 +12,7 @@ from sas_agents.study.storage._store import read_folder
 
 ray = pytest.importorskip("ray")
 # Ray's own code warns of what its dependencies will drop.
-pytestmark = [
-    pytest.mark.filterwarnings("ignore"),
-    pytest.mark.xdist_group("studies"),
-]
+pytestmark = pytest.mark.filterwarnings("ignore")
 
 
 @pytest.fixture
