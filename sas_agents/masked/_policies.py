@@ -243,7 +243,7 @@ class MaskedActorCriticPolicy(  # type: ignore[misc]  # SB3 widens `extract_feat
     ) -> None:
         mask_sizes(action_space)  # refuses continuous actions
         self.mask_in_features = mask_in_features
-        self.action_features, self.action_keys = action_features, action_keys
+        self._static_rows, self._row_keys = action_features, action_keys
         self._layout = self._row_layout(observation_space, action_space)
         row_keys = None if self._layout is None else self._layout.keys
         extractor, net_arch = self.architecture(
@@ -275,8 +275,8 @@ class MaskedActorCriticPolicy(  # type: ignore[misc]  # SB3 widens `extract_feat
         layout = row_layout(
             observation_space,
             int(action_space.n),
-            self.action_keys,
-            self.action_features,
+            self._row_keys,
+            self._static_rows,
         )
         if layout is not None and self.mask_in_features:
             raise ValueError(
@@ -332,8 +332,8 @@ class MaskedActorCriticPolicy(  # type: ignore[misc]  # SB3 widens `extract_feat
 
     def _get_constructor_parameters(self) -> dict[str, Any]:
         return super()._get_constructor_parameters() | {
-            "action_features": self.action_features,
-            "action_keys": self.action_keys,
+            "action_features": self._static_rows,
+            "action_keys": self._row_keys,
         }
 
 

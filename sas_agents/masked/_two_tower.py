@@ -121,7 +121,9 @@ class TwoTowerPolicy(MaskedMultiInputActorCriticPolicy):
         return super().logits(latent_pi) @ embeddings.T
 
     def _get_constructor_parameters(self) -> dict[str, Any]:
-        return super()._get_constructor_parameters() | {
+        data = super()._get_constructor_parameters()
+        del data["action_keys"]
+        return data | {
             "action_features": self._features_array,
             "embedding_size": self.embedding_size,
             "action_net_arch": self.action_net_arch,
