@@ -267,6 +267,8 @@ def test_time_of_learning_leaves_evaluations_out() -> None:
     assert training_seconds({**old, "evaluation_cpu_seconds": 4.5}) == 2.5
 
 
+# Its sets belonged to actions, where those of the study belong to roads.
+OLDER_SETS = "assumptions.csv.gz"
 PAPER = Path(__file__).parents[3] / "examples" / "paper" / "results"
 
 
@@ -276,6 +278,8 @@ def test_committed_results_stay_readable(path: Path) -> None:
     frame = collect(path)
     for key, text in set(zip(frame.key, frame.run, strict=True)):
         assert Run.from_dict(json.loads(text)).key == key
+    if path.name == OLDER_SETS:
+        return
     of_study = collect(path, load_study(path.name.partition(".")[0]).runs())
     assert set(of_study.key) == set(frame.key)
     assert of_study.score.notna().any()
