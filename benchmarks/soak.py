@@ -119,13 +119,15 @@ def soak_task(name: str, num_steps: int, rng: np.random.Generator) -> Counter[st
     rounds = max(num_steps // 100_000, 1)
     for _ in range(rounds):
         task = TASKS[name](rng)
-        env = SASVectorEnv(
-            task,
-            NUM_ENVS,
-            max_episode_steps=int(rng.integers(1, 100)),
-            action_sets=random_sets(task.num_actions, rng),
-            on_unavailable="repair" if rng.random() < 0.3 else "raise",
-        )
+        options: dict[str, Any] = {
+            "max_episode_steps": int(rng.integers(1, 100)),
+            "on_unavailable": "repair" if rng.random() < 0.3 else "raise",
+        }
+        sets = random_sets(task.num_actions, rng)
+        try:
+            env = SASVectorEnv(task, NUM_ENVS, action_sets=sets, **options)
+        except ValueError:  # Lasting sets that may leave a state without an action.
+            env = SASVectorEnv(task, NUM_ENVS, **options)
         found += play(env, num_steps // rounds // NUM_ENVS + 1, rng)
     return found
 
