@@ -7,9 +7,15 @@ available, rewards of 1e6 and 1e-6, thousands of actions, one-step episodes. Cou
 empty sets, unavailable actions that were taken, NaN or infinity anywhere (weights,
 optimisers, log), and returns that disagree with their rewards. An agent that stops by
 itself, with an error that names the quantity, is no violation and is counted apart.
+
+Masks reach the agents in the observation, in the info or by a method. After training
+each agent predicts, is evaluated, is saved and loaded, and meets NaN and infinity:
+unavailable actions, observations that are not refused, and files that act otherwise are
+counted, too.
 """
 
 import argparse
+import io
 import sys
 from collections import Counter
 from typing import Any
@@ -17,16 +23,20 @@ from typing import Any
 import gymnasium as gym
 import numpy as np
 import torch as th
+from gymnasium.wrappers import TimeLimit
 from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.evaluation import evaluate_policy
 from stable_baselines3.common.logger import KVWriter, Logger
-from stable_baselines3.common.vec_env import VecMonitor
+from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, VecMonitor
 
 from sas_agents import SASNPG, SASPG, SASQ, VectorEnvAdapter
+from sas_agents.vec_env._mask_in_observation import vec_with_mask
 from sas_gym import (
     BayArea,
     Maze,
     Recommender,
     SanFrancisco,
+    SASEnv,
     SASVectorEnv,
     Task,
     ThetaTwoTheta,
@@ -109,13 +119,15 @@ def soak_task(name: str, num_steps: int, rng: np.random.Generator) -> Counter[st
     rounds = max(num_steps // 100_000, 1)
     for _ in range(rounds):
         task = TASKS[name](rng)
-        env = SASVectorEnv(
-            task,
-            NUM_ENVS,
-            max_episode_steps=int(rng.integers(1, 100)),
-            action_sets=random_sets(task.num_actions, rng),
-            on_unavailable="repair" if rng.random() < 0.3 else "raise",
-        )
+        options: dict[str, Any] = {
+            "max_episode_steps": int(rng.integers(1, 100)),
+            "on_unavailable": "repair" if rng.random() < 0.3 else "raise",
+        }
+        sets = random_sets(task.num_actions, rng)
+        try:
+            env = SASVectorEnv(task, NUM_ENVS, action_sets=sets, **options)
+        except ValueError:  # Lasting sets that may leave a state without an action.
+            env = SASVectorEnv(task, NUM_ENVS, **options)
         found += play(env, num_steps // rounds // NUM_ENVS + 1, rng)
     return found
 
@@ -209,18 +221,19 @@ def soak_agent(
     found: Counter[str] = Counter()
     task, limit = random_task(rng)
     num_envs = int(rng.choice([1, 8, 64]))
+    place = str(rng.choice(["observation", "info", "method"]))
     options = random_rates(name, rng)
     policy = str(rng.choice(["LinearPolicy", "MlpPolicy"]))
     setting = f"{name} {policy} {type(task).__name__}({task.num_actions} actions, "
     setting += (
-        f"scale {getattr(task, 'scale', 1)}) x {num_envs}, {limit} steps {options}"
+        f"scale {getattr(task, 'scale', 1)}) x {num_envs}, {limit} steps, "
+        f"mask in {place} {options}"
     )
     if name == "SASQ":
         # The masks of large sets would fill the memory.
         options |= {"buffer_size": 10_000, "gradient_steps": 1, "train_freq": 4}
     # An unavailable action that is taken raises an error in the environment.
-    vector_env = SASVectorEnv(task, num_envs, max_episode_steps=limit)
-    env = VecMonitor(VectorEnvAdapter(vector_env))
+    env = masked_env(task, num_envs, limit, place)
     model = AGENTS[name](policy, env, seed=int(rng.integers(2**31)), **options)
     model.set_logger(Logger(None, [FiniteLog(found)]))
     try:
@@ -229,8 +242,91 @@ def soak_agent(
         kind = "unavailable action" if "unavailable" in str(error) else "(stopped)"
         found[kind] += 1
         setting += f": {error}"
+        # Weights of a policy that has diverged may be finite and yet too large.
+        if kind == "(stopped)":
+            return found, setting
     found["weights not finite"] += _not_finite(model)
+    try:
+        found += after_training(model, task, limit, place, rng)
+    except ValueError as error:
+        found["error after training"] += 1
+        setting += f": {error}"
     return found, setting
+
+
+class MaskByMethod(gym.Wrapper[Any, Any, Any, Any]):
+    """Keeps the mask out of infos: `action_masks()` alone has it."""
+
+    def reset(self, **options: Any) -> tuple[Any, dict[str, Any]]:
+        """Start an episode."""
+        obs, info = self.env.reset(**options)
+        return obs, {key: info[key] for key in info if key != MASK_KEY}
+
+    def step(self, action: Any) -> Any:
+        """Take an action."""
+        *returned, info = self.env.step(action)
+        return *returned, {key: info[key] for key in info if key != MASK_KEY}
+
+    def action_masks(self) -> Any:
+        """Return the mask."""
+        return self.get_wrapper_attr("unwrapped").action_masks()
+
+
+def masked_env(task: Task, num_envs: int, limit: int, place: str) -> VecEnv:
+    """Make environments whose mask is in one place."""
+    if place == "method":
+
+        def make() -> gym.Env[Any, Any]:
+            env = SASEnv(task, mask_in_observation=False)
+            return MaskByMethod(TimeLimit(env, limit))
+
+        return VecMonitor(DummyVecEnv([make] * min(num_envs, 8)))
+    vector_env = SASVectorEnv(
+        task,
+        num_envs,
+        max_episode_steps=limit,
+        mask_in_observation=place == "observation",
+    )
+    return VecMonitor(VectorEnvAdapter(vector_env))
+
+
+def after_training(
+    model: Any, task: Task, limit: int, place: str, rng: np.random.Generator
+) -> Counter[str]:
+    """Count what is wrong in predictions, evaluations and files."""
+    found: Counter[str] = Counter()
+    file = io.BytesIO()
+    model.save(file)
+    file.seek(0)
+    loaded = type(model).load(file)
+    obs: Any = vec_with_mask(masked_env(task, 8, limit, place)).reset()
+    actions, _ = model.predict(obs, deterministic=True)
+    same, _ = loaded.predict(obs, deterministic=True)
+    found["file acts otherwise"] += int((actions != same).sum())
+    drawn, _ = model.predict(obs)
+    for chosen in (actions, drawn):
+        available = obs[MASK_KEY][np.arange(len(chosen)), chosen]
+        found["unavailable prediction"] += int((available == 0).sum())
+    if np.issubdtype(obs["observation"].dtype, np.floating):
+        row = int(rng.integers(len(actions)))
+        obs["observation"][row, ..., 0] = rng.choice([np.nan, np.inf, -np.inf])
+        for deterministic in (True, False):
+            found["fault accepted"] += int(accepts(model, obs, deterministic))
+    env = vec_with_mask(masked_env(task, 8, limit, place))
+    returns, _ = evaluate_policy(
+        model, env, 16, deterministic=False, return_episode_rewards=True
+    )
+    found["evaluation not finite"] += int((~np.isfinite(returns)).sum())
+    return found
+
+
+def accepts(model: Any, obs: Any, deterministic: bool) -> bool:
+    """Return whether a model predicts from observations."""
+    try:
+        model.predict(obs, deterministic=deterministic)
+    except ValueError as error:
+        return "observation['observation']" not in str(error)
+    return True
 
 
 def _not_finite(model: Any) -> int:

@@ -31,6 +31,9 @@ if TYPE_CHECKING:
 
 # Steps of each environment without the end of an episode after which agents warn.
 LONG_EPISODE = 1_000
+# Episodes with which agents compare what they have learned, and the difference, in
+# standard errors, from which on they warn: one training in a thousand by chance.
+MIN_EPISODES, WORSE_BY = 30, 3.1
 
 
 def check_rate(name: str, rate: Any) -> None:
@@ -253,6 +256,7 @@ class LearningChecks(BaseCallback):
 
     def _init_callback(self) -> None:
         self._warned_of_endless_episodes = False
+        self._first_episodes: list[dict[str, float]] = []
         self._num_updates = self.model._n_updates
         # Listed once: at every update of SASQ it took longer than looking at them.
         self._weights = list(self.model.policy.named_parameters())
@@ -267,10 +271,29 @@ class LearningChecks(BaseCallback):
     def _on_rollout_start(self) -> None:
         self._check_weights()
         self._warn_of_endless_episodes()
+        episodes = self.model.ep_info_buffer
+        if not self._first_episodes and episodes and len(episodes) == episodes.maxlen:
+            self._first_episodes = list(episodes)
 
     def _on_training_end(self) -> None:
         self._check_weights()
         self._warn_of_endless_episodes()
+        self._warn_of_a_worse_policy()
+
+    def _warn_of_a_worse_policy(self) -> None:
+        """Warn if the last episodes have smaller returns than the first ones."""
+        first, last = self._first_episodes, list(self.model.ep_info_buffer or [])
+        if len(first) < MIN_EPISODES or any(one is first[-1] for one in last):
+            return
+        before, after = (np.array([one["r"] for one in part]) for part in (first, last))
+        error = np.sqrt((before.var(ddof=1) + after.var(ddof=1)) / len(before))
+        if after.mean() < before.mean() - WORSE_BY * error:
+            warn_user(
+                f"the last {len(after)} episodes have a mean return of "
+                f"{after.mean():.4g}, the first {len(before)} had {before.mean():.4g}: "
+                "the policy became worse. Lower learning_rate, scale observations and "
+                "rewards, or try another agent"
+            )
 
     def _warn_of_endless_episodes(self) -> None:
         """Warn once if no episode has ended for long and no time limit is found."""

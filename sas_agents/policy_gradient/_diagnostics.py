@@ -114,12 +114,12 @@ class Warnings:
                 "it: check the rewards (all 0?)",
             )
 
-        elif not norms.any():
+        elif not norms.any() and np.count_nonzero(batch.probs) > len(batch.probs):
             self._warn(
                 "scores",
-                "the gradient of the policy is 0 at every step of a rollout, and "
-                "nothing can be learned from it: check the observations (all 0?) and "
-                "the masks (one action each?)",
+                "the gradient of the policy is 0 at every step of a rollout, where "
+                "there was a choice, and nothing can be learned from it: check the "
+                "observations (all 0?)",
             )
 
     def _warn(self, kind: str, message: str) -> None:

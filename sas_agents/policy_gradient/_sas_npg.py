@@ -65,7 +65,8 @@ class SASNPG(PolicyGradientAlgorithm):
         w_steps: Number of steps on w after a rollout. Default: 6 for a linear policy,
             10 for networks.
         w_memory: Share of w from which the fit to a rollout starts.
-        damping: Diagonal term of the equation of w, relative to its diagonal's mean.
+        damping: Diagonal term of the equation of w, relative to the mean of as many
+            eigenvalues as there are parameters, or samples if these are fewer.
         whole_episodes: Whether a rollout consists of the whole episodes that start in
             its first `n_steps` steps, and the returns are the sums of their rewards,
             as in the paper's Lemma 1.
@@ -88,7 +89,7 @@ class SASNPG(PolicyGradientAlgorithm):
         _init_setup_model: Whether to build the networks at once.
     """
 
-    behaviour_version: ClassVar[int] = 3
+    behaviour_version: ClassVar[int] = 4
 
     def __init__(
         self,
@@ -187,8 +188,9 @@ class SASNPG(PolicyGradientAlgorithm):
                 error = advantage - scores.dot(w)
                 w = w + rate * scores.weighted_sum(error) / size
             return w
-        # Relative to the mean of the diagonal of the scores' second moment.
-        damping = self.damping * root_mean_square(norms) ** 2 / len(w)
+        # Relative to the mean of the eigenvalues of the scores' second moment that can
+        # differ from 0. With more parameters than samples w fits the noise otherwise.
+        damping = self.damping * root_mean_square(norms) ** 2 / min(len(w), size)
         w += damped_least_squares(
             scores.dot,
             scores.weighted_sum,

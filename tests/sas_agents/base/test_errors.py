@@ -1,9 +1,11 @@
 """What an agent cannot use is rejected, with an error that names it."""
 
 import re
+import warnings
 from typing import Any
 
 import gymnasium as gym
+import numpy as np
 import pytest
 import torch as th
 from gymnasium import spaces
@@ -166,6 +168,41 @@ def test_learning_that_never_starts_warns():
     ) as given:
         model.learn(50)
     assert [warning.filename for warning in given] == [__file__]
+
+
+class Tempting(Masked):
+    """Episodes whose rewards turn round after some steps of the training."""
+
+    num_rewarded = 0
+
+    def __init__(self, turns_at: float) -> None:
+        super().__init__(spaces.Box(0, 1, (2,)))
+        self.turns_at = turns_at
+
+    def step(self, action: Any) -> Any:
+        obs, reward, *rest = super().step(action)
+        self.num_rewarded += 1
+        sign = 1 if self.num_rewarded < self.turns_at else -1
+        return obs, sign * reward, *rest
+
+
+@all_agents
+@pytest.mark.parametrize("turns_at", [600, np.inf])
+def test_policy_that_became_worse_warns(agent, turns_at):
+    """Of the first 30 episodes and the last; not where the last are as good."""
+    model = make_agent(agent, Tempting(turns_at), stats_window_size=30)
+    with warnings.catch_warnings(record=True) as given:
+        warnings.simplefilter("always")
+        model.learn(1_200)
+    found = [one for one in given if "the policy became worse" in str(one.message)]
+    assert [one.filename for one in found] == [__file__] * (turns_at == 600)
+
+
+@all_agents
+def test_few_episodes_are_not_compared(agent):
+    """Fewer than 30 after the first ones, or as many at all."""
+    make_agent(agent, Tempting(300), stats_window_size=30).learn(500)
+    make_agent(agent, Tempting(300), stats_window_size=20).learn(600)
 
 
 def test_huge_update_warns():

@@ -131,7 +131,8 @@ def test_sasnpg_logs_what_is_documented():
     advantage = returns + weights[0] * v + weights[1] * q_bar
     advantage = advantage / advantage.square().mean().sqrt()
     moment = psi.T @ psi / len(psi)
-    moment += model.damping * moment.trace() / len(moment) * th.eye(len(moment))
+    rank = min(psi.shape)
+    moment += model.damping * moment.trace() / rank * th.eye(len(moment))
     w = th.linalg.solve(moment, psi.T @ advantage / len(psi))
     theta = parameters_to_vector(model.policy.actor.parameters()).detach()
     num_updates = model._n_updates

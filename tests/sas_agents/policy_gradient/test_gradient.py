@@ -223,15 +223,20 @@ def test_sasnpg_w_is_natural_gradient(fit, critic_rate):
 
 
 @pytest.mark.parametrize("w_memory", [0.0, 0.7])
-def test_sasnpg_w_solves_its_equation(w_memory):
-    """With every score written out; damping holds w back at where its fit started."""
-    model, callback = make(SASNPG, 64, n_steps=32, w_steps=60, w_memory=w_memory)
+@pytest.mark.parametrize(("num_envs", "n_steps"), [(64, 32), (4, 2)])
+def test_sasnpg_w_solves_its_equation(w_memory, num_envs, n_steps):
+    """With every score written out; damping holds w back at where its fit started.
+
+    With more samples than parameters, and with fewer.
+    """
+    options = {"n_steps": n_steps, "w_steps": 60, "w_memory": w_memory}
+    model, callback = make(SASNPG, num_envs, **options)
     collect(model, callback)
     batch, scores = model._batch()
     model.w = th.randn(model.w.shape, generator=th.Generator().manual_seed(1))
     inputs = batch.inputs.values, scores.action_mask, batch.actions
     psi = explicit_scores(model.policy.actor, *inputs).numpy()
-    damping = np.square(psi).sum() / psi.size
+    damping = np.square(psi).sum() / len(psi) / min(psi.shape)
     moment = psi.T @ psi / len(psi) + damping * np.eye(psi.shape[1])
     held = damping * w_memory * model.w.numpy()
     expected = np.linalg.solve(moment, psi.T @ batch.advantage / len(psi) + held)
