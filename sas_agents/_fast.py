@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import torch as th
-from jaxtyping import Float, Shaped
+from jaxtyping import Float, Int, Shaped
 
 from sas_gym._types import NDArray
 
@@ -86,13 +86,28 @@ def masked_softmax(
     return probs, log_totals
 
 
+def column_sums(values: Float[NDArray[Any], "B A"]) -> Float[NDArray[Any], " A"]:
+    """Return `values.sum(axis=0)`, by a matrix product."""
+    sums: NDArray[Any] = np.ones(len(values), values.dtype) @ values
+    return sums
+
+
+def take_rows(
+    array: Shaped[NDArray[Any], "S ..."], rows: Int[NDArray[Any], " B"]
+) -> Shaped[NDArray[Any], "B ..."]:
+    """Return `array[rows]`."""
+    taken: NDArray[Any] = array.take(rows, axis=0)
+    return taken
+
+
 def take_steps(
-    array: Shaped[NDArray[Any], "T N ..."], steps: NDArray[Any], envs: NDArray[Any]
+    array: Shaped[NDArray[Any], "T N ..."],
+    steps: Int[NDArray[Any], " B"],
+    envs: Int[NDArray[Any], " B"],
 ) -> Shaped[NDArray[Any], "B ..."]:
     """Return `array[steps, envs]`."""
-    rows = steps * array.shape[1] + envs
-    taken: NDArray[Any] = array.reshape(-1, *array.shape[2:]).take(rows, axis=0)
-    return taken
+    rows = array.reshape(-1, *array.shape[2:])
+    return take_rows(rows, steps * array.shape[1] + envs)
 
 
 def take_step(optimizer: th.optim.Optimizer) -> None:

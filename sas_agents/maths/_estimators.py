@@ -158,13 +158,13 @@ def clipped_gradient(
         clip_range: How far the ratio may be from 1; None for any distance.
     """
     weights, totals, _ = policy
-    cells = np.arange(len(actions)), actions
-    ratio = weights[cells] / (totals * old_probs[cells])
+    cells = np.arange(len(actions)) * weights.shape[1] + actions
+    ratio = weights.take(cells) / (totals * old_probs.take(cells))
     factors = ratio * advantage / len(actions)
     if clip_range is not None:
         factors *= (ratio - 1) * np.sign(advantage) <= clip_range
     gradient: NDArray[Any] = weights * (factors / totals)[:, None]
-    gradient[cells] -= factors
+    gradient.reshape(-1)[cells] -= factors
     return gradient
 
 

@@ -83,10 +83,11 @@ class FourierBasis(BaseFeaturesExtractor):
         """Return `forward` as a function of arrays."""
         buffers = self.low, self.width, self.frequencies
         low, width, frequencies = (buffer.cpu().numpy() for buffer in buffers)
+        by_axis = frequencies / width[:, None]
 
         def features(rows: NDArray[Any]) -> NDArray[Any]:
-            scaled = (rows.astype(np.float32, copy=False) - low) / width
-            result: NDArray[Any] = np.cos(scaled @ frequencies)
+            above = rows.astype(np.float32, copy=False) - low
+            result: NDArray[Any] = np.cos(above @ by_axis)
             return result
 
         return features

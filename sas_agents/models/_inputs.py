@@ -13,7 +13,7 @@ from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from stable_baselines3.common.utils import obs_as_tensor
 from torch import nn
 
-from sas_agents._fast import row_dots
+from sas_agents._fast import row_dots, take_rows
 from sas_agents.models._features import (
     ArrayObs,
     TensorObs,
@@ -180,8 +180,7 @@ class Indices(Inputs):
 
     def apply(self, weight: Float[NDArray[Any], "F O"]) -> Float[NDArray[Any], "B O"]:
         """Pick the row of each sample."""
-        rows: NDArray[Any] = weight[self.values]
-        return rows
+        return take_rows(weight, self.values)
 
     def sum_outer(
         self, errors: Float[NDArray[Any], "B O"], out: Float[NDArray[Any], "F O"]
@@ -232,6 +231,8 @@ class Encoder(nn.Module):
         self.features = features
         self._row_keys = tuple(row_keys)
         self._space = bare_space(observation_space, row_keys)
+        # Whether all but the mask is one entry, outside a dict.
+        self._is_single = not isinstance(bare_space(observation_space), spaces.Dict)
         self.normalizer = Normalizer(bare_space(observation_space), row_keys)
         self.normalizes = normalize
         self._normalize_images = normalize_images
@@ -287,13 +288,16 @@ class Encoder(nn.Module):
 
     def normalized(self, obs: TensorObs) -> Any:
         """Return observations without the mask, as tensors, normalised."""
-        bare = bare_observation(obs)
+        bare = self._bare(obs)
         return self.normalizer(bare) if self.normalizes else bare
 
     def normalized_arrays(self, obs: ArrayObs) -> Any:
         """Return observations without the mask, as arrays, normalised."""
-        bare = bare_observation(obs)
+        bare = self._bare(obs)
         return self.normalizer.arrays(bare) if self.normalizes else bare
+
+    def _bare(self, obs: dict[str, Any]) -> Any:
+        return obs["observation"] if self._is_single else bare_observation(obs)
 
     def _preprocessed(self, bare: Any) -> Any:
         return preprocess_obs(

@@ -11,6 +11,7 @@ from stable_baselines3.common.torch_layers import create_mlp
 from torch import nn
 from torch.nn import functional as F
 
+from sas_agents._fast import column_sums
 from sas_agents.maths._estimators import damped_least_squares, q_bar
 from sas_agents.models._inputs import Encoded, Inputs, as_array
 from sas_agents.models._model import Model, Tangent
@@ -222,8 +223,12 @@ class MlpTangent:
             self._taken.append(inputs.hidden(values))
         if model.pools:
             self._taken[-1] = self._taken[-1].pool()
+
+    @property
+    def outputs(self) -> Float[NDArray[Any], "B A"]:
+        """One row per sample, computed at each access."""
         last = self._taken[-1]
-        self.outputs = last.arrange(self._layers[-1].apply(last))
+        return last.arrange(self._layers[-1].apply(last))
 
     def jvp(self, direction: Float[NDArray[Any], " P"]) -> Float[NDArray[Any], "B A"]:
         """Return the outputs' derivative along a direction of the parameters."""
@@ -245,7 +250,7 @@ class MlpTangent:
         ):
             taken.sum_outer(errors, weight)
             if bias is not None:
-                errors.sum(axis=0, out=bias)
+                bias[:] = column_sums(errors)
         return gradient
 
     def norms(
@@ -272,7 +277,7 @@ class MlpTangent:
         ):
             taken.sum_squares(errors, weight)
             if bias is not None:
-                np.square(taken.totals(errors)).sum(axis=0, out=bias)
+                bias[:] = column_sums(np.square(taken.totals(errors)))
         return result
 
     def _factors(self, rows: NDArray[Any]) -> Iterator[tuple[Inputs, Array]]:
@@ -305,13 +310,13 @@ def fit_least_squares(
         errors: The targets minus the predictions.
     """
     tangent = model.tangent(inputs)
-    norms, _ = tangent.norms(weights)
+    squares = tangent.squares(weights)
     change = damped_least_squares(
         lambda direction: q_bar(tangent.jvp(direction), weights),
         lambda outputs: tangent.vjp(weights * outputs[:, None]),
         errors,
-        PRIOR_SAMPLES * float((norms**2).mean()),
+        PRIOR_SAMPLES * float(squares.sum()) / len(inputs),
         FIT_STEPS,
-        diagonal=tangent.squares(weights),
+        diagonal=squares,
     )
     model.set_theta(model.theta + change)

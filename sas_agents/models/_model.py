@@ -29,8 +29,9 @@ class Tangent(Protocol):
     It is valid until the parameters change, and may read them at any time before that.
     """
 
-    outputs: Float[NDArray[Any], "B A"]
-    """One row per sample."""
+    @property
+    def outputs(self) -> Float[NDArray[Any], "B A"]:
+        """One row per sample, which may be computed at each access."""
 
     def jvp(self, direction: Float[NDArray[Any], " P"]) -> Float[NDArray[Any], "B A"]:
         """Return the outputs' derivative along a direction of the parameters."""

@@ -12,7 +12,7 @@ from stable_baselines3.common.type_aliases import GymEnv, MaybeCallback, Schedul
 from stable_baselines3.common.utils import FloatSchedule, update_learning_rate
 from stable_baselines3.common.vec_env import VecEnv
 
-from sas_agents._fast import keep_freed_memory
+from sas_agents._fast import keep_freed_memory, take_rows
 from sas_agents.base._algorithm import MaskedAlgorithm
 from sas_agents.base._checks import (
     check_finite_values,
@@ -308,9 +308,9 @@ class PolicyGradientAlgorithm(MaskedAlgorithm, OnPolicyAlgorithm):
         actions = buffer.actions()
         # Shuffled before anything large is made of them.
         order = self.rng.permutation(len(actions))
-        obs = {key: values[order] for key, values in buffer.observations().items()}
+        obs = {k: take_rows(rows, order) for k, rows in buffer.observations().items()}
         inputs = policy.encoder.encode(obs)
-        scores = Scores(policy.actor, inputs, obs[MASK_KEY], actions[order])
+        scores = Scores(policy.actor, inputs, obs[MASK_KEY], take_rows(actions, order))
         v = policy.value_net.outputs(inputs)[:, 0]
         q = q_bar(policy.q_net.outputs(inputs), scores.probs)
         self._check_values(v, q)
