@@ -39,6 +39,7 @@ from sas_agents.base._saving import check_origin, check_whole, origin_of, whole_
 from sas_agents.base._space_checks import check_spaces
 from sas_agents.base._user_warnings import warn_user
 from sas_agents.models._features import ArrayObs
+from sas_agents.models._rows import unused_row_keys
 from sas_agents.vec_env._infos import ended_episodes, truncated_envs
 from sas_agents.vec_env._mask_in_observation import single_with_mask, vec_with_mask
 from sas_gym.masks import MASK_KEY, check_masks, mask_sizes, with_mask
@@ -100,6 +101,22 @@ class MaskedAlgorithm(BaseAlgorithm):
         if self.verbose >= 1:
             features = self.policy.features_extractor_class.__name__
             print(f"Features of the state: {features}")
+            self._print_rows()
+
+    def _print_rows(self) -> None:
+        """Print which entries are taken as rows of features per action, or could be."""
+        layout = getattr(self.policy, "_layout", None)
+        if layout is not None:
+            rows = [*layout.keys, *["static rows"] * (layout.static is not None)]
+            print(f"Features of the actions: {', '.join(rows)}")
+        space, actions = self.observation_space, self.action_space
+        if isinstance(space, spaces.Dict) and isinstance(actions, spaces.Discrete):
+            keys = unused_row_keys(space, int(actions.n), layout)
+            if keys:
+                print(
+                    f"{keys} have one entry per action: to score every action by its "
+                    f"row, pass policy_kwargs={{'action_keys': {keys}}}"
+                )
 
     def _set_defaults(self) -> None:
         """Replace `None` in settings whose defaults depend on policy or environment."""

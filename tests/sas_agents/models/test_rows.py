@@ -318,3 +318,11 @@ def test_agents_without_rows_say_so(agent):
     name = "MultiInputPolicy" if agent is MaskedQRDQN else "MultiInputLstmPolicy"
     with pytest.raises(ValueError, match="train SASQ, SASPG or MaskedPPO"):
         agent(name, Candidates())
+
+
+@agents
+def test_verbose_agents_name_the_rows_and_the_keys_that_could_be(agent, capsys):
+    agent("MultiInputPolicy", Candidates(), verbose=1)
+    assert "Features of the actions: action_features" in capsys.readouterr().out
+    agent("MultiInputPolicy", Candidates(keys=("price",)), verbose=1)
+    assert "'action_keys': ['price']" in capsys.readouterr().out
