@@ -3,7 +3,7 @@
 All of them are here. `tests/sas_agents/test_fast.py` holds each to its plain twin.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch as th
@@ -26,12 +26,6 @@ _SWITCHES = (
 )
 
 
-def row_sums(values: Float[NDArray[Any], "B A"]) -> Float[NDArray[Any], " B"]:
-    """Return `values.sum(axis=1)`, by a matrix product."""
-    sums: NDArray[Any] = values @ np.ones(values.shape[1], values.dtype)
-    return sums
-
-
 def row_dots(
     one: Float[NDArray[Any], "B A"], other: Float[NDArray[Any], "B A"]
 ) -> Float[NDArray[Any], " B"]:
@@ -39,7 +33,8 @@ def row_dots(
     if one.shape[1] >= _LONG_ROW:
         dots: NDArray[Any] = np.vecdot(one, other)
         return dots
-    return row_sums(one * other)
+    sums: NDArray[Any] = (one * other) @ np.ones(one.shape[1], one.dtype)
+    return sums
 
 
 def weighted_exponentials(
@@ -56,22 +51,15 @@ def weighted_exponentials(
         logits: The logits of all actions.
     """
     shift = np.zeros(1, dtype=logits.dtype)
-    if not all_below(logits, _LARGE):
+    # No size is larger than the norm of all. NaN is not below anything.
+    if not (np.vdot(logits, logits) < _LARGE**2 or np.abs(logits).max() < _LARGE):
         available = np.where(weights > 0, logits, -np.inf)
         shift = available.max(axis=1).astype(logits.dtype)
         logits = available - shift[:, None]
     exponentials = np.exp(logits)
     exponentials *= weights
-    totals = row_sums(exponentials)
+    totals: NDArray[Any] = exponentials @ np.ones(logits.shape[1], logits.dtype)
     return exponentials, totals, shift + np.log(totals)
-
-
-def all_below(values: Float[NDArray[Any], "B A"], bound: float) -> bool:
-    """Return whether the size of every value is below a bound; NaN never is."""
-    # No value is larger than the norm of all, which takes a third of the time.
-    if np.vdot(values, values) < bound**2:
-        return True
-    return bool(values.max() < bound and values.min() > -bound)
 
 
 def masked_softmax(
@@ -86,18 +74,73 @@ def masked_softmax(
     return probs, log_totals
 
 
+class ChangedPolicy(NamedTuple):
+    """A policy after a change of its logits.
+
+    Its probabilities are not divided by their sums: for 100 actions that would take as
+    long as a matrix product.
+    """
+
+    weights: Float[NDArray[Any], "B A"]
+    """Probabilities up to a factor for each row."""
+    totals: Float[NDArray[Any], " B"]
+    """The sums of the weights."""
+    kl: float
+    """Mean KL divergence from the policy before, given the action sets."""
+
+
+def changed_policy(
+    probs: Float[NDArray[Any], "B A"], change: Float[NDArray[Any], "B A"]
+) -> ChangedPolicy:
+    """Return a policy whose logits have changed.
+
+    What is unavailable stays so: its probability is 0 before and after.
+
+    Args:
+        probs: The policy before.
+        change: The new logits minus the old ones.
+    """
+    weights, totals, log_totals = weighted_exponentials(probs, change)
+    kl = float(log_totals.sum() - np.vdot(probs, change)) / len(probs)
+    return ChangedPolicy(weights, totals, kl)
+
+
+def clipped_gradient(
+    policy: ChangedPolicy,
+    old_probs: Float[NDArray[Any], "B A"],
+    actions: Int[NDArray[Any], " B"],
+    advantage: Float[NDArray[Any], " B"],
+    clip_range: float | None,
+) -> Float[NDArray[Any], "B A"]:
+    """Gradient of the mean of -min(ratio A, clip(ratio) A) in the logits.
+
+    The ratio is that of the new to the old probability of the action taken. Where it is
+    1, the gradient is that of -log pi times the advantage A; elsewhere it is weighted
+    by importance, and 0 where the policy has already moved as far as it may (Schulman
+    et al., 2017).
+
+    Args:
+        policy: The policy.
+        old_probs: The policy that played.
+        actions: Actions taken.
+        advantage: Their advantages.
+        clip_range: How far the ratio may be from 1; None for any distance.
+    """
+    weights, totals, _ = policy
+    cells = np.arange(len(actions)) * weights.shape[1] + actions
+    ratio = weights.take(cells) / (totals * old_probs.take(cells))
+    factors = ratio * advantage / len(actions)
+    if clip_range is not None:
+        factors *= (ratio - 1) * np.sign(advantage) <= clip_range
+    gradient: NDArray[Any] = weights * (factors / totals)[:, None]
+    gradient.reshape(-1)[cells] -= factors
+    return gradient
+
+
 def column_sums(values: Float[NDArray[Any], "B A"]) -> Float[NDArray[Any], " A"]:
     """Return `values.sum(axis=0)`, by a matrix product."""
     sums: NDArray[Any] = np.ones(len(values), values.dtype) @ values
     return sums
-
-
-def take_rows(
-    array: Shaped[NDArray[Any], "S ..."], rows: Int[NDArray[Any], " B"]
-) -> Shaped[NDArray[Any], "B ..."]:
-    """Return `array[rows]`."""
-    taken: NDArray[Any] = array.take(rows, axis=0)
-    return taken
 
 
 def take_steps(
@@ -107,7 +150,8 @@ def take_steps(
 ) -> Shaped[NDArray[Any], "B ..."]:
     """Return `array[steps, envs]`."""
     rows = array.reshape(-1, *array.shape[2:])
-    return take_rows(rows, steps * array.shape[1] + envs)
+    taken: NDArray[Any] = rows.take(steps * array.shape[1] + envs, axis=0)
+    return taken
 
 
 def take_step(optimizer: th.optim.Optimizer) -> None:
@@ -125,21 +169,10 @@ def take_step(optimizer: th.optim.Optimizer) -> None:
     if not (is_plain and is_one and vector in optimizer.state and is_on_cpu):
         optimizer.step()
         return
-    adam_step(vector, optimizer.state[vector], group)
-
-
-def adam_step(
-    parameter: th.nn.Parameter, state: dict[str, th.Tensor], group: dict[str, Any]
-) -> None:
-    """Take a step of Adam (Kingma and Ba, 2015) on one parameter.
-
-    Args:
-        parameter: The parameter, with its gradient.
-        state: Torch's state of the parameter: `step`, `exp_avg` and `exp_avg_sq`.
-        group: Torch's settings: `lr`, `betas` and `eps`.
-    """
-    assert parameter.grad is not None  # or there would be no step to take
-    theta, gradient = parameter.detach().numpy(), parameter.grad.numpy()
+    # Kingma and Ba, 2015.
+    state = optimizer.state[vector]
+    assert vector.grad is not None  # or there would be no step to take
+    theta, gradient = vector.detach().numpy(), vector.grad.numpy()
     mean, square = state["exp_avg"].numpy(), state["exp_avg_sq"].numpy()
     steps = state["step"].numpy()
     steps += 1

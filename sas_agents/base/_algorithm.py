@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.callbacks import BaseCallback, ConvertCallback
 from stable_baselines3.common.policies import BasePolicy
-from stable_baselines3.common.type_aliases import GymEnv, MaybeCallback, Schedule
+from stable_baselines3.common.type_aliases import GymEnv, MaybeCallback
 from stable_baselines3.common.vec_env import VecEnv
 
 from sas_agents.base._callbacks import BoundedProgressBar, wrapped_evaluation_envs
@@ -23,11 +23,11 @@ from sas_agents.base._checks import (
     check_finite,
     check_has_env,
     check_observations,
-    check_rate,
     check_settings,
     checked_timesteps,
     has_checked_masks,
     is_finite,
+    rate_at,
 )
 from sas_agents.base._predictions import (
     check_available,
@@ -272,14 +272,8 @@ class MaskedAlgorithm(BaseAlgorithm):
     def _update_learning_rate(
         self, optimizers: list[th.optim.Optimizer] | th.optim.Optimizer
     ) -> None:
-        self._rate("learning_rate", self.lr_schedule)
+        rate_at("learning_rate", self.lr_schedule, self._current_progress_remaining)
         super()._update_learning_rate(optimizers)
-
-    def _rate(self, name: str, schedule: Schedule) -> float:
-        """Return what a schedule says now, which must be a rate, too."""
-        rate = schedule(self._current_progress_remaining)
-        check_rate(name, rate)
-        return rate
 
     def _init_callback(
         self, callback: MaybeCallback, progress_bar: bool = False

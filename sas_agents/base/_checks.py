@@ -1,5 +1,6 @@
 """Checks of what reaches an agent: settings, time limits, observations, rewards."""
 
+import math
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -9,6 +10,7 @@ import torch as th
 from gymnasium.vector import AsyncVectorEnv, SyncVectorEnv, VectorEnv
 from numpy.typing import NDArray
 from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.type_aliases import Schedule
 from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, VecEnvWrapper
 
 from sas_agents.base._user_warnings import warn_user
@@ -40,6 +42,23 @@ def check_rate(name: str, rate: Any) -> None:
     """Raise `ValueError` unless a rate is a finite number >= 0, or a schedule."""
     if not callable(rate):
         check_number(name, rate)
+
+
+def rate_at(name: str, schedule: Schedule, progress: float) -> float:
+    """Return the rate of a schedule.
+
+    Args:
+        name: Name of the setting.
+        schedule: The schedule.
+        progress: Share of the training that remains.
+
+    Raises:
+        ValueError: Unless the rate is a finite number of at least 0.
+    """
+    rate = schedule(progress)
+    if not 0 <= rate < math.inf:
+        raise ValueError(f"{name} must be a finite number of at least 0, got {rate!r}")
+    return rate
 
 
 def check_positive(name: str, number: Any) -> None:

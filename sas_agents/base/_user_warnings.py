@@ -4,8 +4,8 @@ import sys
 import warnings
 from types import FrameType
 
+from sas_agents.models._encoder import Encoder
 from sas_agents.models._features import ArrayObs
-from sas_agents.models._inputs import Encoder
 
 # Root mean square above which numbers are too large for a network.
 LARGE_INPUTS = 10.0

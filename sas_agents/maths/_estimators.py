@@ -1,13 +1,13 @@
 """The paper's mathematics as pure functions."""
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Float
 
-from sas_agents._fast import row_dots, weighted_exponentials
-from sas_gym._types import Array, NDArray
+from sas_agents._fast import row_dots
+from sas_gym._types import NDArray
 
 
 def mean_entropy(
@@ -105,69 +105,6 @@ def td_target(
     return target
 
 
-class ChangedPolicy(NamedTuple):
-    """A policy after a change of its logits.
-
-    Its probabilities are not divided by their sums: for 100 actions that would take as
-    long as a matrix product.
-    """
-
-    weights: Float[NDArray[Any], "B A"]
-    """Probabilities up to a factor for each row."""
-    totals: Float[NDArray[Any], " B"]
-    """The sums of the weights."""
-    kl: float
-    """Mean KL divergence from the policy before, given the action sets."""
-
-
-def changed_policy(
-    probs: Float[NDArray[Any], "B A"], change: Float[NDArray[Any], "B A"]
-) -> ChangedPolicy:
-    """Return a policy whose logits have changed.
-
-    What is unavailable stays so: its probability is 0 before and after.
-
-    Args:
-        probs: The policy before.
-        change: The new logits minus the old ones.
-    """
-    weights, totals, log_totals = weighted_exponentials(probs, change)
-    kl = float(log_totals.sum() - np.vdot(probs, change)) / len(probs)
-    return ChangedPolicy(weights, totals, kl)
-
-
-def clipped_gradient(
-    policy: ChangedPolicy,
-    old_probs: Float[NDArray[Any], "B A"],
-    actions: Int[NDArray[Any], " B"],
-    advantage: Float[NDArray[Any], " B"],
-    clip_range: float | None,
-) -> Float[NDArray[Any], "B A"]:
-    """Gradient of the mean of -min(ratio A, clip(ratio) A) in the logits.
-
-    The ratio is that of the new to the old probability of the action taken. Where it is
-    1, the gradient is that of -log pi times the advantage A; elsewhere it is weighted
-    by importance, and 0 where the policy has already moved as far as it may (Schulman
-    et al., 2017).
-
-    Args:
-        policy: The policy.
-        old_probs: The policy that played.
-        actions: Actions taken.
-        advantage: Their advantages.
-        clip_range: How far the ratio may be from 1; None for any distance.
-    """
-    weights, totals, _ = policy
-    cells = np.arange(len(actions)) * weights.shape[1] + actions
-    ratio = weights.take(cells) / (totals * old_probs.take(cells))
-    factors = ratio * advantage / len(actions)
-    if clip_range is not None:
-        factors *= (ratio - 1) * np.sign(advantage) <= clip_range
-    gradient: NDArray[Any] = weights * (factors / totals)[:, None]
-    gradient.reshape(-1)[cells] -= factors
-    return gradient
-
-
 def root_mean_square(values: Float[NDArray[Any], "..."]) -> float:
     """Root of the mean square."""
     flat = values.reshape(-1).astype(np.float64)
@@ -199,7 +136,7 @@ def conjugate_gradients(
     product: Callable[[NDArray[Any]], NDArray[Any]],
     target: Float[NDArray[Any], "..."],
     num_steps: int,
-    diagonal: Float[NDArray[Any], "..."] | None = None,
+    diagonal: Float[NDArray[Any], "..."] | float = 1.0,
 ) -> Float[NDArray[Any], "..."]:
     """Solve product(x) = target, for a positive semi-definite matrix.
 
@@ -207,19 +144,12 @@ def conjugate_gradients(
         product: Multiplies the matrix with a vector, which may have any shape.
         target: The right-hand side.
         num_steps: Largest number of products.
-        diagonal: The matrix's diagonal, by which the steps are scaled if it is given: a
-            diagonal matrix then takes one step. Where it is 0 the solution is 0.
+        diagonal: The matrix's diagonal, by which the steps are scaled: then a diagonal
+            matrix takes one step. Where it is 0 the solution is 0.
     """
-
-    def scaled(vector: Array) -> Array:
-        if diagonal is None:
-            return vector
-        quotients = np.zeros_like(vector)
-        np.divide(vector, diagonal, out=quotients, where=diagonal > 0)
-        return quotients
-
+    diagonal = np.where(diagonal > 0, diagonal, np.inf).astype(target.dtype)
     solution, residual = np.zeros_like(target), target
-    direction = scaled(residual)
+    direction = residual / diagonal
     size = np.vdot(residual, direction)
     enough = 1e-10 * size
     for _ in range(num_steps):
@@ -228,36 +158,7 @@ def conjugate_gradients(
         image = product(direction)
         step = size / np.vdot(direction, image)
         solution, residual = solution + step * direction, residual - step * image
-        rest = scaled(residual)
+        rest = residual / diagonal
         before, size = size, np.vdot(residual, rest)
         direction = rest + size / before * direction
     return solution
-
-
-def damped_least_squares(
-    multiply: Callable[[NDArray[Any]], NDArray[Any]],
-    multiply_transposed: Callable[[NDArray[Any]], NDArray[Any]],
-    target: Float[NDArray[Any], " B"],
-    damping: float,
-    num_steps: int,
-    diagonal: Float[NDArray[Any], " P"] | None = None,
-) -> Float[NDArray[Any], " P"]:
-    """Minimise |target - J x|^2 + damping |x|^2 by conjugate gradients from 0.
-
-    Args:
-        multiply: Multiplies the matrix J with a vector.
-        multiply_transposed: Multiplies its transpose with a vector.
-        target: The target.
-        damping: Weight of the size of x.
-        num_steps: Largest number of steps.
-        diagonal: The diagonal of J'J, if the steps are to be scaled by it.
-    """
-
-    def product(vector: Array) -> Array:
-        return multiply_transposed(multiply(vector)) + damping * vector
-
-    if diagonal is not None:
-        diagonal = diagonal + damping
-    return conjugate_gradients(
-        product, multiply_transposed(target), num_steps, diagonal
-    )

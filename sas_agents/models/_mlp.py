@@ -1,8 +1,9 @@
 """Layers on fixed features, differentiated in closed form by NumPy."""
 
-from collections.abc import Callable, Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Callable
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import torch as th
@@ -11,10 +12,9 @@ from stable_baselines3.common.torch_layers import create_mlp
 from torch import nn
 from torch.nn import functional as F
 
-from sas_agents._fast import column_sums
-from sas_agents.maths._estimators import damped_least_squares, q_bar
-from sas_agents.models._inputs import Encoded, Inputs, as_array
-from sas_agents.models._model import Model, Tangent
+from sas_agents._fast import column_sums, row_dots
+from sas_agents.maths._estimators import conjugate_gradients
+from sas_agents.models._model import Encoded, Model, Tangent, as_array
 from sas_gym._types import Array, NDArray
 
 # How strongly a least squares fit holds on to its start: as if this many samples of
@@ -24,6 +24,173 @@ PRIOR_SAMPLES = 1.0
 FIT_STEPS = 2
 
 
+class Inputs(ABC):
+    """A batch of samples, as the first layer of an `Mlp` takes them.
+
+    A layer multiplies each sample with a matrix `weight`. The gradient of the matrix is
+    the sum of the samples' outer products: a sample's features times its error, the
+    gradient with respect to its output.
+
+    Args:
+        values: One row per sample.
+    """
+
+    num_rows: int = 1
+    """Rows of outputs per sample."""
+
+    def __init__(self, values: NDArray[Any]) -> None:
+        self.values = values
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __getitem__(self, index: Any) -> Self:
+        return self.__class__(self.values[index])
+
+    def tensors(self, device: th.device) -> Any:
+        """Return the argument of a model's `forward`."""
+        return th.as_tensor(self.values, device=device)
+
+    @abstractmethod
+    def apply(
+        self, weight: Float[NDArray[Any], "F O"], bias: NDArray[Any] | None = None
+    ) -> Float[NDArray[Any], "B O"]:
+        """Multiply each sample with a matrix, and add a bias."""
+
+    @abstractmethod
+    def sum_outer(
+        self, errors: Float[NDArray[Any], "B O"]
+    ) -> Float[NDArray[Any], "F O"]:
+        """Return the sum of the samples' outer products."""
+
+    @abstractmethod
+    def sum_squares(
+        self, errors: Float[NDArray[Any], "B O"]
+    ) -> Float[NDArray[Any], "F O"]:
+        """Return the sum of the samples' outer products, each squared."""
+
+    @abstractmethod
+    def squared_norms(
+        self, errors: Float[NDArray[Any], "B O"], has_bias: bool
+    ) -> Float[NDArray[Any], " B"]:
+        """Return the squared norm of each sample's outer product.
+
+        Args:
+            errors: One row per sample.
+            has_bias: Whether each sample has one more feature, which is 1.
+        """
+
+    def hidden(self, values: Float[NDArray[Any], "B O"]) -> "Inputs":
+        """Return the values of a hidden layer as inputs of the next one."""
+        return Dense(values)
+
+    @property
+    def measured(self) -> slice:
+        """The samples whose single gradients are measured."""
+        return slice(None)
+
+    @property
+    def activations(self) -> NDArray[Any]:
+        """The values of the hidden layer that these inputs come from."""
+        values: NDArray[Any] = self.values
+        return values
+
+    def push(self, change: NDArray[Any]) -> NDArray[Any]:
+        """Return the change of these inputs that follows from one of `activations`."""
+        return change
+
+    def pull(self, errors: NDArray[Any]) -> NDArray[Any]:
+        """Return the errors of `activations` that follow from those of these inputs."""
+        return errors
+
+    def totals(self, errors: NDArray[Any]) -> NDArray[Any]:
+        """Return the sum of the errors of each sample."""
+        return errors
+
+    def pool(self) -> "Inputs":
+        """Return the means over actions of inputs that have rows per action."""
+        return self
+
+
+class Dense(Inputs):
+    """Rows of features, in single precision."""
+
+    def apply(
+        self, weight: Float[NDArray[Any], "F O"], bias: NDArray[Any] | None = None
+    ) -> Float[NDArray[Any], "B O"]:
+        """Multiply each sample with a matrix, and add a bias."""
+        product: NDArray[Any] = self.values @ weight
+        if bias is not None:
+            product += bias
+        return product
+
+    def sum_outer(
+        self, errors: Float[NDArray[Any], "B O"]
+    ) -> Float[NDArray[Any], "F O"]:
+        """Return the sum of the samples' outer products."""
+        product: NDArray[Any] = self.values.T @ errors
+        return product
+
+    def sum_squares(
+        self, errors: Float[NDArray[Any], "B O"]
+    ) -> Float[NDArray[Any], "F O"]:
+        """Return the sum of the samples' outer products, each squared."""
+        product: NDArray[Any] = (self.values**2).T @ errors**2
+        return product
+
+    def squared_norms(
+        self, errors: Float[NDArray[Any], "B O"], has_bias: bool
+    ) -> Float[NDArray[Any], " B"]:
+        """Return the squared norm of each sample's outer product."""
+        sizes = row_dots(self.values, self.values) + np.float32(has_bias)
+        return row_dots(errors, errors) * sizes
+
+
+class Indices(Inputs):
+    """One-hot features.
+
+    Args:
+        values: The index of each sample's 1.
+        size: Number of features.
+    """
+
+    def __init__(self, values: NDArray[Any], size: int) -> None:
+        self.values, self.size = values, size
+
+    def __getitem__(self, index: Any) -> Self:
+        return self.__class__(self.values[index], self.size)
+
+    def apply(
+        self, weight: Float[NDArray[Any], "F O"], bias: NDArray[Any] | None = None
+    ) -> Float[NDArray[Any], "B O"]:
+        """Pick the row of each sample, and add a bias."""
+        rows = weight.take(self.values, axis=0)
+        if bias is not None:
+            rows += bias
+        return rows
+
+    def sum_outer(
+        self, errors: Float[NDArray[Any], "B O"]
+    ) -> Float[NDArray[Any], "F O"]:
+        """Sum the errors by index."""
+        index = th.from_numpy(self.values)
+        sums = th.zeros(self.size, errors.shape[1])
+        result: NDArray[Any] = sums.index_add_(0, index, th.from_numpy(errors)).numpy()
+        return result
+
+    def sum_squares(
+        self, errors: Float[NDArray[Any], "B O"]
+    ) -> Float[NDArray[Any], "F O"]:
+        """Sum the squared errors by index."""
+        return self.sum_outer(errors**2)
+
+    def squared_norms(
+        self, errors: Float[NDArray[Any], "B O"], has_bias: bool
+    ) -> Float[NDArray[Any], " B"]:
+        """Return the squared norm of each sample's outer product."""
+        return row_dots(errors, errors) * np.float32(1 + has_bias)
+
+
 class Activation(NamedTuple):
     """An activation function, and its slope as a function of its value."""
 
@@ -31,9 +198,21 @@ class Activation(NamedTuple):
     slope: Callable[[Array], Array]
 
 
+def _slope_of_tanh(values: Array) -> Array:
+    return 1 - values * values
+
+
+def _relu(inputs: Array, out: Array) -> Array:
+    return np.maximum(inputs, 0, out=out)
+
+
+def _slope_of_relu(values: Array) -> Array:
+    return values > 0
+
+
 ACTIVATIONS: dict[type[nn.Module], Activation] = {
-    nn.Tanh: Activation(np.tanh, lambda h: 1 - h * h),
-    nn.ReLU: Activation(lambda h, out: np.maximum(h, 0, out=out), lambda h: h > 0),
+    nn.Tanh: Activation(np.tanh, _slope_of_tanh),
+    nn.ReLU: Activation(_relu, _slope_of_relu),
 }
 
 
@@ -44,13 +223,6 @@ class Layer(NamedTuple):
     """One row per feature, one column per output."""
     bias: Any
     """One number per output, or None."""
-
-    def apply(self, inputs: Inputs) -> Float[NDArray[Any], "B O"]:
-        """Return the layer's linear function of its inputs."""
-        product: NDArray[Any] = inputs.apply(self.weight)
-        if self.bias is not None:
-            product += self.bias
-        return product
 
 
 class Mlp(Model):
@@ -83,7 +255,8 @@ class Mlp(Model):
         num_context: int = 0,
     ) -> None:
         super().__init__()
-        self._activation, self._has_bias = activation_fn, bias
+        self.activation, self._has_bias = ACTIVATIONS[activation_fn], bias
+        self._activation_fn = activation_fn
         self.pools = pools
         self._shapes = list(pairwise([num_features, *net_arch, num_outputs]))
         if pools and net_arch:
@@ -103,15 +276,16 @@ class Mlp(Model):
     @property
     def theta(self) -> Float[NDArray[Any], " P"]:
         """All parameters in one vector, which on the CPU shares torch's memory."""
-        return as_array(self.vector)
+        theta: NDArray[Any] = self.vector.numpy(force=True)
+        return theta
 
     def set_theta(self, values: Float[NDArray[Any], " P"]) -> None:
         """Replace all parameters."""
-        self.vector.data = th.from_numpy(values).to(self.device)
+        self.vector.data = th.from_numpy(values).to(self.vector.device)
 
     def set_gradient(self, gradient: Float[NDArray[Any], " P"]) -> None:
         """Set the gradient that an optimiser reads."""
-        self.vector.grad = th.from_numpy(gradient).to(self.device)
+        self.vector.grad = th.from_numpy(gradient).to(self.vector.device)
 
     @property
     def device(self) -> th.device:
@@ -120,16 +294,15 @@ class Mlp(Model):
 
     def scale_outputs(self, factor: float) -> None:
         """Multiply the outputs by a factor, by way of the last layer's parameters."""
-        theta = self.theta.copy()
-        weight, bias = self.layers(theta)[-1]
+        weight, bias = self.layers(self.vector.detach())[-1]
         weight *= factor
         if bias is not None:
             bias *= factor
-        self.set_theta(theta)
 
     def layers(self, vector: Any = None) -> list[Layer]:
         """Return the layers as views of the parameters, or of a vector like them."""
-        vector = self.theta if vector is None else vector
+        if vector is None:
+            vector = self.vector.numpy(force=True)
         layers, end = [], 0
         for rows, columns in self._shapes:
             start, end = end, end + rows * columns
@@ -149,26 +322,22 @@ class Mlp(Model):
         *hidden, last = self.layers()
         activate = self.activation.apply
 
-        def outputs(inputs: Inputs) -> NDArray[Any]:
+        def function(inputs: Inputs) -> NDArray[Any]:
             for layer in hidden:
-                values = layer.apply(inputs)
+                values = inputs.apply(*layer)
                 inputs = inputs.hidden(activate(values, out=values))
             if self.pools:
                 inputs = inputs.pool()
-            return inputs.arrange(last.apply(inputs))
+            outputs = inputs.apply(*last)
+            return outputs.reshape(-1, inputs.num_rows * outputs.shape[1])
 
-        return outputs
+        return function
 
     def tangent(self, inputs: Inputs) -> Tangent:
         """Return the outputs with their derivatives; on a GPU they are torch's."""
-        if self.device.type != "cpu":
+        if not self.vector.is_cpu:
             return super().tangent(inputs)
         return MlpTangent(self, inputs)
-
-    @property
-    def activation(self) -> Activation:
-        """The activation function of the hidden layers."""
-        return ACTIVATIONS[self._activation]
 
     def forward(self, inputs: Any) -> th.Tensor:
         """Return one row of outputs per sample.
@@ -180,7 +349,7 @@ class Mlp(Model):
         values, has_rows = inputs, isinstance(inputs, dict)
         *hidden, last = self.layers(self.vector)
         for layer in hidden:
-            values = self._activation()(_linear(values, layer))
+            values = self._activation_fn()(_linear(values, layer))
         if self.pools:
             rows = values["rows"] if values is inputs else values
             values = th.cat([rows.mean(dim=1), inputs["context"]], dim=1)
@@ -203,6 +372,9 @@ def _linear(values: Any, layer: Layer) -> th.Tensor:
     return product if bias is None else product + bias
 
 
+Steps = list[tuple[Layer, tuple[Inputs, Array]]]
+
+
 class MlpTangent:
     """A `Tangent` of layers, by the chain rule.
 
@@ -218,7 +390,7 @@ class MlpTangent:
         # The inputs of each layer.
         self._taken = [inputs]
         for layer in self._layers[:-1]:
-            values = layer.apply(self._taken[-1])
+            values = self._taken[-1].apply(*layer)
             self._activation.apply(values, out=values)
             self._taken.append(inputs.hidden(values))
         if model.pools:
@@ -228,30 +400,28 @@ class MlpTangent:
     def outputs(self) -> Float[NDArray[Any], "B A"]:
         """One row per sample, computed at each access."""
         last = self._taken[-1]
-        return last.arrange(self._layers[-1].apply(last))
+        outputs = last.apply(*self._layers[-1])
+        return outputs.reshape(-1, last.num_rows * outputs.shape[1])
 
     def jvp(self, direction: Float[NDArray[Any], " P"]) -> Float[NDArray[Any], "B A"]:
         """Return the outputs' derivative along a direction of the parameters."""
         first, *steps = self._model.layers(direction)
-        change = first.apply(self._taken[0])
+        change = self._taken[0].apply(*first)
         for taken, layer, step in zip(
             self._taken[1:], self._layers[1:], steps, strict=True
         ):
             change *= self._activation.slope(taken.activations)
-            change = taken.push(change) @ layer.weight + step.apply(taken)
-        return self._taken[-1].arrange(change)
+            change = taken.push(change) @ layer.weight + taken.apply(*step)
+        return change.reshape(-1, self._taken[-1].num_rows * change.shape[1])
 
     def vjp(self, rows: Float[NDArray[Any], "B A"]) -> Float[NDArray[Any], " P"]:
         """Return the gradient of the sum of outputs times rows."""
-        gradient = np.empty_like(self._model.theta)
-        parts = reversed(self._model.layers(gradient))
-        for (weight, bias), (taken, errors) in zip(
-            parts, self._factors(rows), strict=True
-        ):
-            taken.sum_outer(errors, weight)
+        parts: list[NDArray[Any]] = []
+        for (_, bias), (taken, errors) in self._backwards(rows):
             if bias is not None:
-                bias[:] = column_sums(errors)
-        return gradient
+                parts.append(column_sums(errors))
+            parts.append(taken.sum_outer(errors).reshape(-1))
+        return np.concatenate(parts[::-1])
 
     def norms(
         self, rows: Float[NDArray[Any], "B A"]
@@ -261,34 +431,30 @@ class MlpTangent:
         if (part.step or 1) > 1:
             some = MlpTangent(self._model, self._inputs[part])
             return some.norms(rows[part])[0], part
-        has_bias = self._layers[0].bias is not None
-        squares = sum(
-            taken.squared_norms(errors, has_bias)
-            for taken, errors in self._factors(rows)
-        )
+        squares = np.zeros(len(rows), rows.dtype)
+        for (_, bias), (taken, errors) in self._backwards(rows):
+            squares += taken.squared_norms(errors, bias is not None)
         return np.sqrt(squares), slice(None)
 
     def squares(self, rows: Float[NDArray[Any], "B A"]) -> Float[NDArray[Any], " P"]:
         """Return the sum of the samples' gradients, each squared."""
-        result = np.empty_like(self._model.theta)
-        parts = reversed(self._model.layers(result))
-        for (weight, bias), (taken, errors) in zip(
-            parts, self._factors(rows), strict=True
-        ):
-            taken.sum_squares(errors, weight)
+        parts: list[NDArray[Any]] = []
+        for (_, bias), (taken, errors) in self._backwards(rows):
             if bias is not None:
-                bias[:] = column_sums(np.square(taken.totals(errors)))
-        return result
+                parts.append(column_sums(np.square(taken.totals(errors))))
+            parts.append(taken.sum_squares(errors).reshape(-1))
+        return np.concatenate(parts[::-1])
 
-    def _factors(self, rows: NDArray[Any]) -> Iterator[tuple[Inputs, Array]]:
-        """Yield the inputs of each layer and the errors of its outputs, backwards."""
-        errors = self._taken[-1].errors(rows)
-        yield self._taken[-1], errors
+    def _backwards(self, rows: NDArray[Any]) -> Steps:
+        """Return each layer, its inputs and the errors of its outputs, backwards."""
+        errors = rows.reshape(-1, self._layers[-1].weight.shape[1])
+        steps = [(self._layers[-1], (self._taken[-1], errors))]
         for i in range(len(self._layers) - 1, 0, -1):
             taken = self._taken[i]
             errors = taken.pull(errors @ self._layers[i].weight.T)
             errors *= self._activation.slope(taken.activations)
-            yield self._taken[i - 1], errors
+            steps.append((self._layers[i - 1], (self._taken[i - 1], errors)))
+        return steps
 
 
 def fit_least_squares(
@@ -311,12 +477,12 @@ def fit_least_squares(
     """
     tangent = model.tangent(inputs)
     squares = tangent.squares(weights)
-    change = damped_least_squares(
-        lambda direction: q_bar(tangent.jvp(direction), weights),
-        lambda outputs: tangent.vjp(weights * outputs[:, None]),
-        errors,
-        PRIOR_SAMPLES * float(squares.sum()) / len(inputs),
-        FIT_STEPS,
-        diagonal=squares,
-    )
+    prior = PRIOR_SAMPLES * float(squares.sum()) / len(errors)
+
+    def product(direction: Array) -> Array:
+        change = row_dots(tangent.jvp(direction), weights)
+        return tangent.vjp(weights * change[:, None]) + prior * direction
+
+    target = tangent.vjp(weights * errors[:, None])
+    change = conjugate_gradients(product, target, FIT_STEPS, squares + prior)
     model.set_theta(model.theta + change)

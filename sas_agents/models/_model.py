@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from typing import Any, Protocol, cast
+from typing import Any, Protocol, Self, cast
 
 import numpy as np
 import torch as th
@@ -15,12 +15,22 @@ from torch.nn.utils import parameters_to_vector, vector_to_parameters
 from sas_agents._fast import take_step
 from sas_agents.maths._estimators import q_bar
 from sas_agents.models._features import VARYING_LAYERS
-from sas_agents.models._inputs import Encoded, as_array
 from sas_gym._types import NDArray
 
 # Samples whose gradients are held in memory at once: 256 times the parameters, 10 MB
 # for the default network of 10,000.
 _CHUNK = 256
+
+
+class Encoded(Protocol):
+    """A batch of encoded observations, the input of a model."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, index: Any) -> Self: ...
+
+    def tensors(self, device: th.device) -> Any:
+        """Return the argument of a model's `forward`."""
 
 
 class Tangent(Protocol):
@@ -216,6 +226,34 @@ def _map(change: Callable[[th.Tensor], th.Tensor], tensors: Any) -> Any:
     if isinstance(tensors, dict):
         return {key: change(value) for key, value in tensors.items()}
     return change(tensors)
+
+
+class Tensors:
+    """Observations for a model that learns its own features.
+
+    Args:
+        values: A tensor, or a dict of them, with one row per sample.
+    """
+
+    def __init__(self, values: Any) -> None:
+        self.values = values
+
+    def __len__(self) -> int:
+        values = self.values
+        return len(next(iter(values.values())) if isinstance(values, dict) else values)
+
+    def __getitem__(self, index: Any) -> Self:
+        return self.__class__(_map(lambda x: x[index], self.values))
+
+    def tensors(self, device: th.device) -> Any:
+        """Return the observations."""
+        return _map(lambda x: x.to(device), self.values)
+
+
+def as_array(tensor: th.Tensor) -> NDArray[Any]:
+    """Return a tensor as an array, which shares its memory on the CPU."""
+    array: NDArray[Any] = tensor.detach().cpu().numpy()
+    return array
 
 
 def check_layers(module: nn.Module) -> None:

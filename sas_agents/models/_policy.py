@@ -11,13 +11,13 @@ from stable_baselines3.common.policies import BasePolicy
 from stable_baselines3.common.torch_layers import BaseFeaturesExtractor
 from torch import nn
 
+from sas_agents.models._encoder import Encoder
 from sas_agents.models._features import (
     FeaturesWithoutMask,
     FourierBasis,
     bare_space,
     has_fixed_output,
 )
-from sas_agents.models._inputs import Encoder
 from sas_agents.models._mlp import ACTIVATIONS, Mlp
 from sas_agents.models._model import Model, Network
 from sas_agents.models._rows import RowEncoder, row_layout

@@ -12,8 +12,10 @@ from numpy.typing import ArrayLike
 from stable_baselines3.common.utils import obs_as_tensor
 
 from sas_agents._fast import row_dots
+from sas_agents.models._encoder import Encoder
 from sas_agents.models._features import ArrayObs
-from sas_agents.models._inputs import Dense, Encoded, Encoder, Inputs, as_array
+from sas_agents.models._mlp import Dense, Inputs
+from sas_agents.models._model import Encoded, as_array
 from sas_gym._types import NDArray
 from sas_gym.masks import MASK_KEY
 
@@ -249,36 +251,45 @@ class Rows(Inputs):
             "context": th.as_tensor(self.context, device=device),
         }
 
-    def apply(self, weight: Float[NDArray[Any], "F O"]) -> Float[NDArray[Any], "R O"]:
-        """Multiply each action's row and the context with a matrix."""
+    @property
+    def num_rows(self) -> int:  # type: ignore[override]  # elsewhere a constant
+        """Rows of outputs per sample."""
+        size: int = self.values.shape[1]
+        return size
+
+    def apply(
+        self, weight: Float[NDArray[Any], "F O"], bias: NDArray[Any] | None = None
+    ) -> Float[NDArray[Any], "R O"]:
+        """Multiply each action's row and the context with a matrix, and add a bias."""
         size = self.values.shape[2]
         products = self.values.reshape(-1, size) @ weight[:size]
         by_action = products.reshape(*self.values.shape[:2], -1)
-        shared = (self.context @ weight[size:])[:, None]
-        result: NDArray[Any] = (by_action + shared).reshape(-1, weight.shape[1])
-        return result
+        shared = self.context @ weight[size:]
+        if bias is not None:
+            shared += bias
+        result: NDArray[Any] = by_action + shared[:, None]
+        return result.reshape(-1, weight.shape[1])
 
     def sum_outer(
-        self, errors: Float[NDArray[Any], "R O"], out: Float[NDArray[Any], "F O"]
-    ) -> None:
-        """Write the sum of the samples' outer products into `out`."""
+        self, errors: Float[NDArray[Any], "R O"]
+    ) -> Float[NDArray[Any], "F O"]:
+        """Return the sum of the samples' outer products."""
         size = self.values.shape[2]
         by_sample = self._by_sample(errors)
         if self._is_shared:
-            np.matmul(self.values[0].T, by_sample.sum(axis=0), out=out[:size])
+            own = self.values[0].T @ by_sample.sum(axis=0)
         else:
-            np.matmul(self.values.reshape(-1, size).T, errors, out=out[:size])
-        np.matmul(self.context.T, by_sample.sum(axis=1), out=out[size:])
+            own = self.values.reshape(-1, size).T @ errors
+        return np.concatenate([own, self.context.T @ by_sample.sum(axis=1)])
 
     def sum_squares(
-        self, errors: Float[NDArray[Any], "R O"], out: Float[NDArray[Any], "F O"]
-    ) -> None:
-        """Write the sum of the samples' outer products, each squared, into `out`."""
-        size = self.values.shape[2]
+        self, errors: Float[NDArray[Any], "R O"]
+    ) -> Float[NDArray[Any], "F O"]:
+        """Return the sum of the samples' outer products, each squared."""
         by_sample = self._by_sample(errors)
         products = self.values.transpose(0, 2, 1) @ by_sample
-        np.square(products).sum(axis=0, out=out[:size])
-        np.matmul((self.context**2).T, by_sample.sum(axis=1) ** 2, out=out[size:])
+        shared = (self.context**2).T @ by_sample.sum(axis=1) ** 2
+        return np.concatenate([np.square(products).sum(axis=0), shared])
 
     def squared_norms(
         self, errors: Float[NDArray[Any], "R O"], has_bias: bool
@@ -295,14 +306,6 @@ class Rows(Inputs):
         """Return the values of a hidden layer as inputs of the next one."""
         rows = values.reshape(len(self), self.values.shape[1], -1)
         return _HiddenRows(rows, self.context)
-
-    def arrange(self, outputs: NDArray[Any]) -> NDArray[Any]:
-        """Return the outputs of a layer with one row per sample."""
-        return outputs.reshape(len(self), -1)
-
-    def errors(self, rows: NDArray[Any]) -> NDArray[Any]:
-        """Return the errors of outputs as the last layer takes them."""
-        return rows.reshape(-1, 1)
 
     def totals(self, errors: NDArray[Any]) -> NDArray[Any]:
         """Return the sum of the errors of each sample's actions."""
@@ -333,23 +336,25 @@ class _HiddenRows(Rows):
     def _is_shared(self) -> bool:
         return False
 
-    def apply(self, weight: Float[NDArray[Any], "F O"]) -> Float[NDArray[Any], "R O"]:
-        """Multiply each action's values with a matrix."""
-        product: NDArray[Any] = self.activations @ weight
-        return product
+    def apply(
+        self, weight: Float[NDArray[Any], "F O"], bias: NDArray[Any] | None = None
+    ) -> Float[NDArray[Any], "R O"]:
+        """Multiply each action's values with a matrix, and add a bias."""
+        return Dense(self.activations).apply(weight, bias)
 
     def sum_outer(
-        self, errors: Float[NDArray[Any], "R O"], out: Float[NDArray[Any], "F O"]
-    ) -> None:
-        """Write the sum of the samples' outer products into `out`."""
-        np.matmul(self.activations.T, errors, out=out)
+        self, errors: Float[NDArray[Any], "R O"]
+    ) -> Float[NDArray[Any], "F O"]:
+        """Return the sum of the samples' outer products."""
+        return Dense(self.activations).sum_outer(errors)
 
     def sum_squares(
-        self, errors: Float[NDArray[Any], "R O"], out: Float[NDArray[Any], "F O"]
-    ) -> None:
-        """Write the sum of the samples' outer products, each squared, into `out`."""
+        self, errors: Float[NDArray[Any], "R O"]
+    ) -> Float[NDArray[Any], "F O"]:
+        """Return the sum of the samples' outer products, each squared."""
         products = self.values.transpose(0, 2, 1) @ self._by_sample(errors)
-        np.square(products).sum(axis=0, out=out)
+        sums: NDArray[Any] = np.square(products).sum(axis=0)
+        return sums
 
     def squared_norms(
         self, errors: Float[NDArray[Any], "R O"], has_bias: bool

@@ -1,14 +1,13 @@
 """A rollout as its update sees it: its steps, and the scores of the policy."""
 
-from collections.abc import Iterator
+from operator import itemgetter
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 from jaxtyping import Float, Int, Shaped
 
 from sas_agents._fast import masked_softmax, row_dots
-from sas_agents.models._inputs import Encoded
-from sas_agents.models._model import Model
+from sas_agents.models._model import Encoded, Model
 from sas_gym._types import NDArray
 
 
@@ -32,18 +31,11 @@ class Batch(NamedTuple):
 
     def rows(self, index: slice) -> Self:
         """Return some of the steps, as views."""
-        return self.__class__(
-            inputs=self.inputs[index],
-            actions=self.actions[index],
-            logits=self.logits[index],
-            probs=self.probs[index],
-            returns=self.returns[index],
-            baselines=self.baselines[index],
-            advantage=self.advantage[index],
-        )
+        columns: Any = self
+        return self.__class__(*map(itemgetter(index), columns))
 
-    def minibatches(self, size: int | None, num_epochs: int) -> Iterator[Self]:
-        """Go through the steps several times, in minibatches.
+    def minibatches(self, size: int | None, num_epochs: int) -> list[Self]:
+        """Return minibatches that go through the steps several times.
 
         Args:
             size: Number of steps of a minibatch; None for all of them.
@@ -51,9 +43,9 @@ class Batch(NamedTuple):
         """
         count = len(self.actions)
         starts = range(0, count, size or count)
-        parts = [self.rows(slice(start, start + (size or count))) for start in starts]
-        for _ in range(num_epochs):
-            yield from parts
+        parts = [slice(start, start + (size or count)) for start in starts]
+        columns = [map(values.__getitem__, parts) for values in self]
+        return [self.__class__(*row) for row in zip(*columns, strict=True)] * num_epochs
 
 
 class Scores:

@@ -12,25 +12,24 @@ from stable_baselines3.common.type_aliases import GymEnv, MaybeCallback, Schedul
 from stable_baselines3.common.utils import FloatSchedule, update_learning_rate
 from stable_baselines3.common.vec_env import VecEnv
 
-from sas_agents._fast import keep_freed_memory, take_rows
+from sas_agents._fast import changed_policy, keep_freed_memory
 from sas_agents.base._algorithm import MaskedAlgorithm
 from sas_agents.base._checks import (
     check_finite_values,
     check_log_interval,
     checked_timesteps,
+    rate_at,
 )
 from sas_agents.base._user_warnings import warn_of_large_inputs
 from sas_agents.maths._estimators import (
     advantages,
     baseline_weights,
-    changed_policy,
     q_bar,
     root_mean_square,
     running_scale,
     unit_scale,
 )
 from sas_agents.maths._masked_ops import gumbel_noise, sample_softmax
-from sas_agents.models._inputs import as_array
 from sas_agents.models._mlp import fit_least_squares
 from sas_agents.models._model import gradient_step
 from sas_agents.policy_gradient._batch import Batch, Scores
@@ -271,16 +270,18 @@ class PolicyGradientAlgorithm(MaskedAlgorithm, OnPolicyAlgorithm):
         norms, measured = scores.norms()
         record_variance(self.logger, batch, scores, norms, measured)
         self._set_rates()
-        kl = self._update_policy(batch, scores, norms)
+        advantage = unit_scale(batch.advantage) if self.normalize else batch.advantage
+        kl = self._update_policy(batch._replace(advantage=advantage), scores, norms)
         self._fit_critics(batch)
+        weights = self.baseline_weights.numpy(force=True)
         if self.adapt_weights:
             best = baseline_weights(
                 norms, batch.returns[measured], batch.baselines[measured], self.ridge
             )
             kept = self.weight_decay ** self.rollout_buffer.num_episodes()
-            mixed = kept * as_array(self.baseline_weights) + (1 - kept) * best
-            self.baseline_weights = th.from_numpy(mixed.astype(np.float32))
-        record_rollout(self.logger, batch, scores, as_array(self.baseline_weights))
+            weights = kept * weights + (1 - kept) * best
+            self.baseline_weights = th.from_numpy(weights.astype(np.float32))
+        record_rollout(self.logger, batch, scores, weights)
         self._n_updates += 1
         self.logger.record("train/n_updates", self._n_updates, exclude="tensorboard")
         self.logger.record("train/return_scale", self.return_scale)
@@ -293,7 +294,7 @@ class PolicyGradientAlgorithm(MaskedAlgorithm, OnPolicyAlgorithm):
         """Take the algorithm's own steps on a rollout.
 
         Args:
-            batch: The rollout.
+            batch: The rollout, its advantages in units of their size where wanted.
             scores: Its scores.
             norms: The norms of these, or of a share of them.
 
@@ -308,22 +309,25 @@ class PolicyGradientAlgorithm(MaskedAlgorithm, OnPolicyAlgorithm):
         actions = buffer.actions()
         # Shuffled before anything large is made of them.
         order = self.rng.permutation(len(actions))
-        obs = {k: take_rows(rows, order) for k, rows in buffer.observations().items()}
+        obs = {k: rows.take(order, axis=0) for k, rows in buffer.observations().items()}
         inputs = policy.encoder.encode(obs)
-        scores = Scores(policy.actor, inputs, obs[MASK_KEY], take_rows(actions, order))
+        scores = Scores(policy.actor, inputs, obs[MASK_KEY], actions[order])
         v = policy.value_net.outputs(inputs)[:, 0]
         q = q_bar(policy.q_net.outputs(inputs), scores.probs)
-        self._check_values(v, q)
-        in_time = np.empty_like(v)
+        cut_values, steps = self._cut_values(), self.num_timesteps
+        values = np.concatenate([v, q, cut_values])
+        name, cure = "the critics' values are", "check the observations"
+        check_finite_values(name, values, steps, cure)
+        in_time = np.empty(len(v))
         in_time[order] = v
-        returns = self._returns(in_time)[order]
-        steps = self.num_timesteps
+        scale = self.return_scale or 1.0
+        returns = buffer.returns(scale * in_time, scale * cut_values)[order]
         check_finite_values("the returns are", returns, steps, "check the rewards")
         baselines = np.stack([v, q], axis=1)
         if self.normalize:
             baselines *= self._rescale(returns)
             returns /= self.return_scale or 1.0
-        weights = as_array(self.baseline_weights)
+        weights = self.baseline_weights.numpy(force=True)
         batch = Batch(
             inputs=inputs,
             actions=scores.actions,
@@ -335,24 +339,13 @@ class PolicyGradientAlgorithm(MaskedAlgorithm, OnPolicyAlgorithm):
         )
         return batch, scores
 
-    def _returns(self, values: NDArray[Any]) -> NDArray[np.float32]:
-        """Return the rollout's returns, for the values of its states, both in time."""
+    def _cut_values(self) -> NDArray[np.float64]:
+        """Return v of the states whose values replace what a rollout cuts off."""
         if self.whole_episodes:
-            return self.rollout_buffer.returns()
+            return np.empty(0)
         cut = self.rollout_buffer.cut_observations(self._last_obs)
         inputs = self.policy.encoder.encode(cut)
-        cut_values = self.policy.value_net.outputs(inputs)[:, 0]
-        self._check_values(cut_values)
-        scale = self.return_scale or 1.0
-        return self.rollout_buffer.returns(
-            values.astype(np.float64) * scale, cut_values.astype(np.float64) * scale
-        )
-
-    def _check_values(self, *values: NDArray[Any]) -> None:
-        """Stop if the critics overflow, before returns are made of their values."""
-        name, cure = "the critics' values are", "check the observations"
-        for part in values:
-            check_finite_values(name, part, self.num_timesteps, cure)
+        return self.policy.value_net.outputs(inputs)[:, 0].astype(np.float64)
 
     def _rescale(self, returns: NDArray[Any]) -> float:
         """Let the scale follow the returns; return the old scale over the new.
@@ -371,13 +364,16 @@ class PolicyGradientAlgorithm(MaskedAlgorithm, OnPolicyAlgorithm):
         return factor
 
     def _set_rates(self) -> None:
-        self._update_learning_rate(self.policy.optimizer)
+        progress = self._current_progress_remaining
+        rate = rate_at("learning_rate", self.lr_schedule, progress)
+        self.logger.record("train/learning_rate", rate)
+        update_learning_rate(self.policy.optimizer, rate)
         if self.critic_learning_rate is None:
             return
-        critic_rate = self._rate("critic_learning_rate", self.critic_lr_schedule)
-        self.logger.record("train/critic_learning_rate", critic_rate)
-        update_learning_rate(self.policy.value_optimizer, critic_rate)
-        update_learning_rate(self.policy.q_optimizer, critic_rate)
+        rate = rate_at("critic_learning_rate", self.critic_lr_schedule, progress)
+        self.logger.record("train/critic_learning_rate", rate)
+        update_learning_rate(self.policy.value_optimizer, rate)
+        update_learning_rate(self.policy.q_optimizer, rate)
 
     def _fit_critics(self, batch: Batch) -> None:
         """Fit v and q-bar to the returns, the policy fixed."""
@@ -394,10 +390,6 @@ class PolicyGradientAlgorithm(MaskedAlgorithm, OnPolicyAlgorithm):
             gradient_step(v, optimizer, inputs, only[: len(returns)], returns)
             optimizer = self.policy.q_optimizer
             gradient_step(q, optimizer, inputs, part.probs, returns)
-
-    def _unit(self, advantage: NDArray[Any]) -> NDArray[Any]:
-        """Return advantages in units of their own size, if that is wanted."""
-        return unit_scale(advantage) if self.normalize else advantage
 
     def _kl(self, batch: Batch) -> float:
         """Return the mean divergence of the policy from the one that played."""

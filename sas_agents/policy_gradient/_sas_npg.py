@@ -7,12 +7,13 @@ import torch as th
 from stable_baselines3.common.type_aliases import GymEnv, Schedule
 from stable_baselines3.common.utils import FloatSchedule, explained_variance
 
-from sas_agents.maths._estimators import damped_least_squares, root_mean_square
-from sas_agents.models._inputs import as_array
+from sas_agents.base._checks import rate_at
+from sas_agents.maths._estimators import conjugate_gradients, root_mean_square
+from sas_agents.models._model import as_array
 from sas_agents.policy_gradient._batch import Batch, Scores
 from sas_agents.policy_gradient._on_policy import PolicyGradientAlgorithm
 from sas_agents.policy_gradient._policies import SASPolicy
-from sas_gym._types import NDArray
+from sas_gym._types import Array, NDArray
 
 # A step may change the policy by so much more than it should before it is halved, and
 # so often.
@@ -164,11 +165,10 @@ class SASNPG(PolicyGradientAlgorithm):
     def _update_policy(
         self, batch: Batch, scores: Scores, norms: NDArray[Any]
     ) -> float:
-        advantage = self._unit(batch.advantage)
-        w = self._fitted_w(scores, norms, advantage)
+        w = self._fitted_w(scores, norms, batch.advantage)
         self.w = th.from_numpy(w).to(self.device)
         fitted, curvature = scores.moments(w)
-        fit = explained_variance(fitted, advantage)
+        fit = explained_variance(fitted, batch.advantage)
         self.logger.record("train/explained_variance_w", fit)
         norm = float(np.linalg.norm(w))
         self.logger.record("train/w_norm", norm)
@@ -183,7 +183,8 @@ class SASNPG(PolicyGradientAlgorithm):
         size = len(advantage)
         w: NDArray[Any] = self.w_memory * as_array(self.w)
         if self.w_learning_rate is not None:
-            rate = self._rate("w_learning_rate", self.w_lr_schedule)
+            progress = self._current_progress_remaining
+            rate = rate_at("w_learning_rate", self.w_lr_schedule, progress)
             for _ in range(self.w_steps):
                 error = advantage - scores.dot(w)
                 w = w + rate * scores.weighted_sum(error) / size
@@ -191,13 +192,13 @@ class SASNPG(PolicyGradientAlgorithm):
         # Relative to the mean of the eigenvalues of the scores' second moment that can
         # differ from 0. With more parameters than samples w fits the noise otherwise.
         damping = self.damping * root_mean_square(norms) ** 2 / min(len(w), size)
-        w += damped_least_squares(
-            scores.dot,
-            scores.weighted_sum,
-            advantage - scores.dot(w) if self.w_memory else advantage,
-            damping * size,
-            self.w_steps,
-        )
+
+        def product(vector: Array) -> Array:
+            return scores.weighted_sum(scores.dot(vector)) / size + damping * vector
+
+        error = advantage - scores.dot(w) if self.w_memory else advantage
+        gradient = scores.weighted_sum(error) / size
+        w += conjugate_gradients(product, gradient, self.w_steps)
         return w
 
     def _step(self, batch: Batch, norm: float, curvature: float) -> tuple[float, float]:
@@ -216,7 +217,8 @@ class SASNPG(PolicyGradientAlgorithm):
 
     def _step_by_kl(self, batch: Batch, curvature: float) -> tuple[float, float]:
         """Step as far as the KL divergence allows; return both."""
-        target = self._rate("target_kl", self.kl_schedule)
+        progress = self._current_progress_remaining
+        target = rate_at("target_kl", self.kl_schedule, progress)
         theta = self.policy.actor.theta.copy()
         step = float(np.sqrt(2 * target / curvature))
         for _ in range(MAX_HALVINGS):

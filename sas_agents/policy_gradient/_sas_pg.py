@@ -5,8 +5,7 @@ from typing import Any, ClassVar
 import torch as th
 from stable_baselines3.common.type_aliases import GymEnv, Schedule
 
-from sas_agents._fast import take_step
-from sas_agents.maths._estimators import changed_policy, clipped_gradient
+from sas_agents._fast import changed_policy, clipped_gradient, take_step
 from sas_agents.policy_gradient._batch import Batch, Scores
 from sas_agents.policy_gradient._on_policy import PolicyGradientAlgorithm
 from sas_agents.policy_gradient._policies import SASPolicy
@@ -144,7 +143,7 @@ class SASPG(PolicyGradientAlgorithm):
         # constant leaves the direction of its expectation alone; the number of steps
         # that came, which for whole episodes depends on what happened, would not.
         share = len(batch.actions) / (self.n_steps * self.n_envs)
-        scaled = batch._replace(advantage=share * self._unit(batch.advantage))
+        scaled = batch._replace(advantage=share * batch.advantage)
         num_steps = 0
         for part in scaled.minibatches(self.batch_size, self.n_epochs):
             if not self._improve(part):

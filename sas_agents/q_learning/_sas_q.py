@@ -25,8 +25,7 @@ from sas_agents.base._user_warnings import warn_of_large_inputs, warn_user
 from sas_agents.maths._estimators import root_mean_square, running_scale, td_target
 from sas_agents.maths._masked_ops import best_actions
 from sas_agents.models._features import ArrayObs
-from sas_agents.models._inputs import as_array
-from sas_agents.models._model import Model, gradient_step
+from sas_agents.models._model import Model, as_array, gradient_step
 from sas_agents.q_learning._policies import (
     CnnQPolicy,
     LinearQPolicy,

@@ -72,7 +72,12 @@ def rollout(agent, **options):
     with th.no_grad():
         v = model.policy.value_net(inputs)[:, 0]
         q_bar = (probs * model.policy.q_net(inputs)).sum(dim=1)
-        returns = th.as_tensor(model._returns(v.numpy()))
+    returns = th.as_tensor(
+        model.rollout_buffer.returns(
+            v.double().numpy() * model.return_scale,
+            model._cut_values() * model.return_scale,
+        )
+    )
     # In the units that the update is going to have.
     old = model.return_scale
     scale = np.sqrt(0.9 * old**2 + 0.1 * float((returns**2).mean()))

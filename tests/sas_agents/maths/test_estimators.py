@@ -7,14 +7,11 @@ from helpers.agents import assert_close, explicit_scores, random_mlp
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sas_agents._fast import masked_softmax
+from sas_agents._fast import changed_policy, clipped_gradient, masked_softmax
 from sas_agents.maths._estimators import (
     advantages,
     baseline_weights,
-    changed_policy,
-    clipped_gradient,
     conjugate_gradients,
-    damped_least_squares,
     gradient_variance,
     mean_entropy,
     q_bar,
@@ -23,7 +20,7 @@ from sas_agents.maths._estimators import (
     unit_scale,
 )
 from sas_agents.maths._masked_ops import masked_log_probs
-from sas_agents.models._inputs import Dense
+from sas_agents.models._mlp import Dense
 from sas_agents.policy_gradient._batch import Scores
 
 seeds = st.integers(0, 10_000)
@@ -203,23 +200,6 @@ def test_conjugate_gradients_solve(seed):
     solution = conjugate_gradients(lambda x: matrix @ x, target, num_steps=30)
     np.testing.assert_allclose(matrix @ solution, target, rtol=1e-3, atol=1e-4)
     assert not conjugate_gradients(lambda x: matrix @ x, 0 * target, 30).any()
-
-
-@given(seed=seeds, is_scaled=st.booleans())
-def test_damped_least_squares_equal_a_solver(seed, is_scaled):
-    rng = np.random.default_rng(seed)
-    matrix, target = rng.normal(size=(9, 4)), rng.normal(size=9)
-    gram = matrix.T @ matrix
-    expected = np.linalg.solve(gram + 0.5 * np.eye(4), matrix.T @ target)
-    found = damped_least_squares(
-        lambda x: matrix @ x,
-        lambda y: matrix.T @ y,
-        target,
-        damping=0.5,
-        num_steps=30,
-        diagonal=gram.diagonal() if is_scaled else None,
-    )
-    np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-4)
 
 
 def test_conjugate_gradients_of_a_diagonal_take_one_step():

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from stable_baselines3.common.utils import obs_as_tensor
 
 from sas_agents import SASNPG, SASPG, SASQ, make_vec_env
-from sas_agents._fast import all_below, masked_softmax, row_dots
+from sas_agents._fast import masked_softmax
 from sas_agents.maths._estimators import mean_entropy
 from sas_agents.maths._masked_ops import (
     best_actions,
@@ -325,26 +325,6 @@ def test_noise_is_gumbel_and_new_at_every_step(shape):
     assert drawn.shape[1:] == shape
     assert len(np.unique(drawn)) == drawn.size
     assert scipy.stats.kstest(drawn.ravel(), "gumbel_r").pvalue > ERROR_RATE
-
-
-@given(
-    seed=st.integers(0, 10**6),
-    size=st.sampled_from([0.1, 59.0, 61.0]),
-    level=st.sampled_from([0.0, np.inf, -np.inf, np.nan]),
-)
-def test_all_below_looks_at_every_value(seed, size, level):
-    values = size * np.random.default_rng(seed).uniform(-1, 1, (5, 40))
-    values[0, 0], values[-1, -1] = level, size
-    assert all_below(values, 60.0) == bool((np.abs(values) < 60.0).all())
-
-
-@pytest.mark.parametrize("length", [1, 63, 64, 200])
-def test_row_dots_of_short_and_long_rows(length):
-    rng = np.random.default_rng(0)
-    one, other = rng.standard_normal((2, 7, length), dtype=np.float32)
-    found = row_dots(one, other)
-    assert found.dtype == np.float32
-    np.testing.assert_allclose(found, (one * other).sum(axis=1), rtol=1e-4, atol=1e-5)
 
 
 @given(cases(most_actions=100), st.integers(0, 10**6))

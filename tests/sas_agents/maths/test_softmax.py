@@ -6,8 +6,8 @@ import scipy.special
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sas_agents._fast import masked_softmax, weighted_exponentials
-from sas_agents.maths._estimators import changed_policy, mean_entropy
+from sas_agents._fast import changed_policy, masked_softmax, weighted_exponentials
+from sas_agents.maths._estimators import mean_entropy
 
 NUM_ROWS = 4
 

@@ -13,8 +13,10 @@ from stable_baselines3.common.utils import obs_as_tensor
 
 from sas_agents import FourierBasis
 from sas_agents.models._dict_extractor import DictExtractor
+from sas_agents.models._encoder import Encoder
 from sas_agents.models._features import Identity, OneHot, bare_space
-from sas_agents.models._inputs import Dense, Encoder, Indices, Tensors
+from sas_agents.models._mlp import Dense, Indices
+from sas_agents.models._model import Tensors
 from sas_gym.masks import MASK_KEY, masked_space
 
 IMAGE = spaces.Box(0, 255, (36, 36, 1), np.uint8)
@@ -61,15 +63,17 @@ def test_inputs_equal_stable_baselines3s_features(space, extractor, kind):
     bare = {key: value for key, value in tensors.items() if key != MASK_KEY}
     given = bare.get("observation", bare)
     expected = features(preprocess_obs(given, bare_space(masked))).numpy()
-    for encoded in (encoder.encode(obs), copy.deepcopy(encoder).encode(obs)):
+    encodings: list[Any] = [encoder.encode(obs), copy.deepcopy(encoder).encode(obs)]
+    for encoded in encodings:
         assert type(encoded) is kind
         found = encoded.values
         if kind is Indices:
+            assert encoded.size == space.n
             found = np.eye(space.n, dtype=np.float32)[found]
         assert found.dtype == np.float32
         np.testing.assert_allclose(found, expected, atol=1e-5)
     by_torch = encoder(tensors).numpy()
-    np.testing.assert_allclose(encoder.encode(obs).values, by_torch, atol=1e-5)
+    np.testing.assert_allclose(encodings[0].values, by_torch, atol=1e-5)
 
 
 @pytest.mark.parametrize("space", [IMAGE, SMALL, WITH_IMAGE])
@@ -96,5 +100,5 @@ def test_another_extractor_of_a_discrete_space_is_not_an_index():
 
     space = spaces.Discrete(3)
     encoder = Encoder(masked_space(space, 4), Doubled(space))
-    found = encoder.encode({"observation": np.array([2, 0])}).values
-    assert found.tolist() == [[0.0, 0.0, 2.0], [2.0, 0.0, 0.0]]
+    found: Any = encoder.encode({"observation": np.array([2, 0])})
+    assert found.values.tolist() == [[0.0, 0.0, 2.0], [2.0, 0.0, 0.0]]

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from torch import nn
 
 from sas_agents.models import _mlp
-from sas_agents.models._inputs import Dense, Indices
-from sas_agents.models._mlp import Mlp, fit_least_squares
+from sas_agents.models._mlp import Dense, Indices, Mlp, fit_least_squares
 from sas_agents.models._model import gradient_step
 
 F, A, B = 4, 5, 40
@@ -68,7 +67,7 @@ def test_least_squares_of_indices_equal_one_hot_features(seed):
     states = np.random.default_rng(seed).integers(F, size=B)
     one_hot = np.eye(F, dtype=np.float32)[states]
     errors = errors_of(model, one_hot, weights, targets)
-    fit_least_squares(model, Indices(states), weights, errors)
+    fit_least_squares(model, Indices(states, F), weights, errors)
     fit_least_squares(other, Dense(one_hot), weights, errors)
     np.testing.assert_allclose(model.theta, other.theta, rtol=1e-3, atol=1e-3)
 
@@ -79,7 +78,7 @@ def test_value_of_a_state_is_the_mean_of_its_returns_and_prior():
     model.set_theta(np.array([2.0, 7.0, 0.0], np.float32))
     states, returns = np.array([0, 0, 0, 2]), np.array([4.0, 6.0, 8.0, -3.0])
     errors = (returns - model.theta[states]).astype(np.float32)
-    fit_least_squares(model, Indices(states), np.ones((4, 1), np.float32), errors)
+    fit_least_squares(model, Indices(states, 3), np.ones((4, 1), np.float32), errors)
     assert_close(model.theta, [(4 + 6 + 8 + 2) / 4, 7.0, -1.5])
 
 

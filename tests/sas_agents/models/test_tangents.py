@@ -24,9 +24,8 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecMonitor
 from torch import nn
 from torch.nn.utils import parameters_to_vector
 
-from sas_agents.models._inputs import Dense, Indices, Tensors
-from sas_agents.models._mlp import ACTIVATIONS, Mlp
-from sas_agents.models._model import Model, Network, TorchTangent
+from sas_agents.models._mlp import ACTIVATIONS, Dense, Indices, Mlp
+from sas_agents.models._model import Model, Network, Tensors, TorchTangent
 
 B, F, A = 12, 4, 5
 close = partial(np.testing.assert_allclose, rtol=1e-4, atol=1e-4)
@@ -54,7 +53,7 @@ def inputs_of(kind, seed):
     if kind == "dense":
         return Dense(normal(seed, B, F))
     if kind == "indices":
-        return Indices(np.random.default_rng(seed).integers(F, size=B))
+        return Indices(np.random.default_rng(seed).integers(F, size=B), F)
     features = th.tensor(normal(seed, B, F))
     if kind == "tensor":
         return Tensors(features)
@@ -168,7 +167,9 @@ def test_norms_where_each_takes_a_gradient_are_of_some_samples():
 def test_indices_repeat_and_leave_states_out(num_states):
     index = np.array([0, num_states - 1, num_states - 1, 1])
     model = Mlp(num_states, [], nn.Tanh, A, bias=False)
-    gradient = model.tangent(Indices(index)).vjp(np.ones((4, A), np.float32))
+    gradient = model.tangent(Indices(index, num_states)).vjp(
+        np.ones((4, A), np.float32)
+    )
     expected = np.bincount(index, minlength=num_states)
     np.testing.assert_array_equal(gradient.reshape(num_states, A)[:, 2], expected)
 

@@ -1,11 +1,14 @@
 """Minibatches of a rollout: each step once per pass, whole."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch as th
 
 from sas_agents import SASNPG, SASPG, make_vec_env
-from sas_agents.models._inputs import Dense, Indices, Tensors
+from sas_agents.models._mlp import Dense, Indices
+from sas_agents.models._model import Tensors
 from sas_agents.policy_gradient._batch import Batch
 from sas_gym.tasks._san_francisco import ROADS
 
@@ -23,7 +26,7 @@ def numbered_batch(inputs):
 @pytest.mark.parametrize(
     "inputs",
     [
-        Indices(np.arange(SIZE)),
+        Indices(np.arange(SIZE), SIZE),
         Dense(np.arange(SIZE)[:, None]),
         Tensors(th.arange(SIZE)),
         Tensors({"a": th.arange(SIZE), "b": th.arange(SIZE)}),
@@ -59,7 +62,8 @@ def test_returns_belong_to_their_steps_in_random_order(num_envs):
     assert model.collect_rollouts(env, callback, model.rollout_buffer, 100)
     states, played = model.rollout_buffer.observations()["observation"], []
     batch, _ = model._batch()
-    inputs = batch.inputs.values
+    inputs: Any = batch.inputs
+    inputs = inputs.values
     for state, action in zip(inputs, batch.actions, strict=True):
         head = ROADS[state][action]
         reward = -0.1 - (head == state) + 10.0 * (head == 0)
