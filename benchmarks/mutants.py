@@ -87,11 +87,7 @@ TESTS: dict[str, list[str]] = {
         f"{AGENTS}/base/test_known_answers.py",
         f"{AGENTS}/q_learning/test_sas_q.py",
     ],
-    "sas_agents/models/_inputs.py": [
-        f"{AGENTS}/models/test_tangents.py",
-        f"{AGENTS}/models/test_encoder.py",
-        f"{AGENTS}/models/test_fits.py",
-    ],
+    "sas_agents/models/_encoder.py": [f"{AGENTS}/models/test_encoder.py"],
     "sas_agents/models/_model.py": [
         f"{AGENTS}/models/test_tangents.py",
         f"{AGENTS}/models/test_fits.py",
