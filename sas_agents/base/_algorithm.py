@@ -35,7 +35,13 @@ from sas_agents.base._predictions import (
     check_weights,
     seeded_torch,
 )
-from sas_agents.base._saving import check_origin, check_whole, origin_of, whole_file
+from sas_agents.base._saving import (
+    check_origin,
+    check_whole,
+    origin_of,
+    whole_file,
+    with_suffix,
+)
 from sas_agents.base._space_checks import check_spaces
 from sas_agents.base._user_warnings import warn_user
 from sas_agents.models._features import ArrayObs
@@ -186,7 +192,7 @@ class MaskedAlgorithm(BaseAlgorithm):
         if isinstance(path, BufferedIOBase):
             super().save(path, exclude, include)
             return
-        with whole_file(path, "zip") as file:
+        with whole_file(with_suffix(path, "zip")) as file:
             super().save(file, exclude, include)
 
     @classmethod

@@ -15,7 +15,7 @@ from stable_baselines3.common.utils import obs_as_tensor
 
 from sas_agents.base._algorithm import MaskedAlgorithm
 from sas_agents.base._replay_buffer import FastDictReplayBuffer
-from sas_agents.base._saving import whole_file
+from sas_agents.base._saving import whole_file, with_suffix
 from sas_agents.models._features import ArrayObs
 from sas_agents.vec_env._infos import EnvInfos
 from sas_gym.masks import MASK_KEY, sample_actions
@@ -114,7 +114,7 @@ class MaskedExploration(MaskedAlgorithm, OffPolicyAlgorithm):
         if isinstance(path, BufferedIOBase):
             super().save_replay_buffer(path)
             return
-        with whole_file(path, "pkl") as file:
+        with whole_file(with_suffix(path, "pkl")) as file:
             super().save_replay_buffer(file)
 
     def _excluded_save_params(self) -> list[str]:

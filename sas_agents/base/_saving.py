@@ -6,7 +6,7 @@ import re
 import zipfile
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from io import BufferedIOBase
 from pathlib import Path
 from typing import Any
@@ -30,24 +30,28 @@ _UNREADABLE = (
 
 
 @contextmanager
-def whole_file(path: str | Path, suffix: str) -> Iterator[BufferedIOBase]:
-    """Open a file to write, which takes its place only when it is complete.
+def whole_file(path: Path) -> Iterator[BufferedIOBase]:
+    """Open a file to write, which takes its place on the disk only when it is complete.
 
     Args:
         path: Its place.
-        suffix: Added to a name without one, as Stable-Baselines3 does.
     """
-    target = Path(path)
-    if not target.suffix:
-        target = Path(f"{path}.{suffix}")
-    target.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = target.with_name(f"{target.name}.{os.getpid()}.tmp")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         with unfinished.open("wb") as file:
             yield file
-        os.replace(unfinished, target)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(unfinished, path)
     finally:
-        unfinished.unlink(missing_ok=True)
+        with suppress(OSError):
+            unfinished.unlink(missing_ok=True)
+
+
+def with_suffix(path: str | Path, suffix: str) -> Path:
+    """Add a suffix to a name without one, as Stable-Baselines3 does."""
+    return Path(path) if Path(path).suffix else Path(f"{path}.{suffix}")
 
 
 def agent_name(agent: type[Any]) -> str:

@@ -2,8 +2,9 @@
 
 import errno
 import os
-from contextlib import suppress
 from pathlib import Path
+
+from sas_agents.base._saving import whole_file
 
 
 class StorageError(RuntimeError):
@@ -12,17 +13,10 @@ class StorageError(RuntimeError):
 
 def write_text(path: Path, text: str) -> None:
     """Replace a file by a text, in one step that cannot be seen half-done."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with temporary.open("w") as stream:
-            stream.write(text)
-            stream.flush()
-            os.fsync(stream.fileno())
-        os.replace(temporary, path)
+        with whole_file(path) as file:
+            file.write(text.encode())
     except OSError as error:
-        with suppress(OSError):
-            temporary.unlink(missing_ok=True)
         is_full = error.errno in (errno.ENOSPC, errno.EDQUOT)
         reason = "the disk is full" if is_full else str(error)
         raise StorageError(

@@ -19,9 +19,6 @@ from sas_gym._types import NDArray
 
 Info = dict[str, Any]
 
-# An array, as NumPy takes longer over a number.
-_ONE_STEP = np.array(1, dtype=np.int32)
-
 
 class EnvInfos(Sequence[Info]):
     """The infos of a vector environment as a sequence of one dict per environment.
@@ -33,27 +30,13 @@ class EnvInfos(Sequence[Info]):
         infos: The infos as Gymnasium's vector environments return them.
         num_envs: Number of environments.
         ended: The infos of the episodes that have ended, by environment.
-        cut: Environments whose episodes were truncated, and not terminated.
     """
 
-    def __init__(
-        self, infos: Info, num_envs: int, ended: dict[int, Info], cut: list[int]
-    ) -> None:
+    def __init__(self, infos: Info, num_envs: int, ended: dict[int, Info]) -> None:
         self._infos = infos
         self._num_envs = num_envs
         self.made = ended
-        """Infos made so far, for whoever leaves `TimeLimit.truncated` as it is."""
-        self._cut = cut
-        # Whether somebody may have changed them.
-        self._is_read = False
-
-    @property
-    def truncated(self) -> list[int]:
-        """Environments whose episodes were truncated, and not terminated."""
-        if not self._is_read:
-            return self._cut
-        made = self.made.items()
-        return [env for env, info in made if info.get("TimeLimit.truncated", False)]
+        """Infos made so far, by environment."""
 
     def __len__(self) -> int:
         return self._num_envs
@@ -65,14 +48,12 @@ class EnvInfos(Sequence[Info]):
     def __getitem__(self, env: SupportsIndex | slice) -> Info | list[Info]:
         if isinstance(env, slice):
             return [self[i] for i in range(*env.indices(self._num_envs))]
-        self._is_read = True
         number = self._number(env)
         if number not in self.made:
             self.made[number] = running_info(self._infos, number, self._num_envs)
         return self.made[number]
 
     def __setitem__(self, env: SupportsIndex, info: Info) -> None:
-        self._is_read = True
         self.made[self._number(env)] = info
 
     def __repr__(self) -> str:
@@ -89,10 +70,9 @@ def truncated_envs(infos: Sequence[Info], dones: Bool[NDArray[Any], " N"]) -> li
         infos: One info per environment.
         dones: Which episodes have ended.
     """
-    if isinstance(infos, EnvInfos):
-        return infos.truncated
+    made = infos.made if isinstance(infos, EnvInfos) else infos
     ended = dones.nonzero()[0].tolist()
-    return [env for env in ended if infos[env].get("TimeLimit.truncated", False)]
+    return [env for env in ended if made[env].get("TimeLimit.truncated", False)]
 
 
 def ended_episodes(infos: Sequence[Info], envs: NDArray[np.intp]) -> list[Info]:
@@ -113,7 +93,7 @@ class EpisodeMonitor(VecMonitor):
         """Finish a step; add the statistics of each episode that ends to its info."""
         obs, rewards, dones, infos = self.venv.step_wait()
         self.episode_returns += rewards
-        self.episode_lengths += _ONE_STEP
+        self.episode_lengths += 1
         ended = dones.nonzero()[0]
         if ended.size:
             self._add_statistics(ended, infos)

@@ -261,14 +261,12 @@ class VectorEnvAdapter(VecEnv):
         dones = terminated | truncated
         ended = dones.nonzero()[0]
         known: dict[int, dict[str, Any]] = {}
-        cut: list[int] = []
         if ended.size:
             is_cut = ~terminated[ended]
-            cut = ended[is_cut].tolist()
             for env, last, first in ended_infos(infos, ended, self.num_envs, is_cut):
                 known[env], self.reset_infos[env] = last, first
         # Typed as a list by SB3, which only reads, sets and iterates over its entries.
-        env_infos: Any = EnvInfos(infos, self.num_envs, known, cut)
+        env_infos: Any = EnvInfos(infos, self.num_envs, known)
         return self._kept(observations), rewards.astype(np.float32), dones, env_infos
 
     def _kept(self, observations: Any) -> VecEnvObs:
